@@ -261,6 +261,15 @@ void queue_show(struct command *command, const struct queue *queue, const char *
     command_add_text(command, cursor);
 }
 
+void queue_match(struct command *command, const struct queue *queue, const char *digits,
+                 const char *cursor)
+{
+    begin_function(command, queue, "leat_match", QUEUE_KEYS);
+    command_add_text(command, queue->group);
+    command_add_text(command, cursor);
+    command_add_text(command, digits);
+}
+
 void queue_conf(struct command *command, const struct queue *queue, const char *name,
                 const char *value)
 {
@@ -335,18 +344,17 @@ void queue_doctor(struct command *command, const struct queue *queue, struct byt
     add_bytes(command, cursor);
 }
 
-void queue_findings_begin(struct command *command, const struct queue *queue, bool repair,
-                          struct bytes read)
+/* Older libraries read what they had told the caller before; the empty texts stand for that. */
+void queue_repair_begin(struct command *command, const struct queue *queue)
 {
-    begin_function(command, queue, repair ? "leat_repair" : "leat_recheck", QUEUE_KEYS);
+    begin_function(command, queue, "leat_repair", QUEUE_KEYS);
     command_add_text(command, queue->group);
-    add_bytes(command, read);
+    command_add_text(command, "");
 }
 
-void queue_findings_add(struct command *command, struct bytes kind, struct bytes subject,
-                        struct bytes tid)
+void queue_repair_add(struct command *command, struct bytes kind, struct bytes subject)
 {
     add_bytes(command, kind);
     add_bytes(command, subject);
-    add_bytes(command, tid);
+    command_add_text(command, "");
 }

@@ -109,6 +109,9 @@ void queue_list(struct command *command, const struct queue *queue, const char *
 void queue_dead_last(struct command *command, const struct queue *queue);
 void queue_show(struct command *command, const struct queue *queue, const char *tid,
                 const char *cursor);
+/* The tasks whose ids begin with these digits. cursor: "" at first. */
+void queue_match(struct command *command, const struct queue *queue, const char *digits,
+                 const char *cursor);
 void queue_conf(struct command *command, const struct queue *queue, const char *name,
                 const char *value); /* name NULL: only read */
 /* Pauses or drains (on), or ends that: "paused", "drain:HOST" or "drain:*". by: who does it, in at
@@ -132,17 +135,11 @@ void queue_find_add(struct command *command, const char *tid);
 void queue_dead(struct command *command, const struct queue *queue, bool retry,
                 const char *const *ids, size_t count);
 
-/* leat_doctor: one page. cursor: QUEUE_DOCTOR_START, QUEUE_DOCTOR_TIDS, or the cursor of the last
- * page. */
+/* leat_doctor: one page. cursor: QUEUE_DOCTOR_START, or the cursor of the last page. */
 #define QUEUE_DOCTOR_START "start"
-#define QUEUE_DOCTOR_TIDS "tids"
-#define QUEUE_FINDINGS_MAX QUEUE_PAGE
 void queue_doctor(struct command *command, const struct queue *queue, struct bytes cursor);
-/* Begin, then add up to QUEUE_FINDINGS_MAX findings, to be checked again or repaired. read: the
- * cursor up to which the tasks in go were read. */
-void queue_findings_begin(struct command *command, const struct queue *queue, bool repair,
-                          struct bytes read);
-void queue_findings_add(struct command *command, struct bytes kind, struct bytes subject,
-                        struct bytes tid);
+/* Begin, then add up to QUEUE_PAGE findings, which are repaired if they still hold. */
+void queue_repair_begin(struct command *command, const struct queue *queue);
+void queue_repair_add(struct command *command, struct bytes kind, struct bytes subject);
 
 #endif

@@ -192,7 +192,7 @@ class Rig:
         stats = {name.decode('latin-1'): int(value) for name, value in redis.hgetall(queue.stats).items()
                  if value.lstrip(b'-').isdigit()}
         self._writer.say(
-            'final', left=left, dead=letters, names=redis.hlen(queue.names), stats=stats,
+            'final', left=left, dead=letters, names=len(queue.held()), stats=stats,
             orphans=self._settled(self.task_processes), zombies=self._settled(self.zombies),
             descriptors=[[w, self._first[worker.pid], descriptors(worker.pid)]
                          for w, worker in enumerate(self.workers) if worker.pid in self._first])

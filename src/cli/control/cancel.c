@@ -13,11 +13,11 @@
 #include "cli/lib/output.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
+#include "cli/show/expand_id.h"
 #include "cli/show/show.h"
 #include "queue/calls.h"
 #include "redis/error.h"
 
-#define ROUNDS 8 /* how often a task that is requeued is located again */
 #define WHY_SIZE 512
 
 static const char help[] =
@@ -145,8 +145,8 @@ static void count_cancelled(struct cancel *cancel)
     }
 }
 
-/* Locates the targets that the call did not find: they are in the requeue stream, or do not exist.
- * Returns false after a failure. */
+/* Locates the targets that the call did not find: they do not exist, or an older library has put
+ * them into the requeue stream, and they are not indexed yet. Returns false after a failure. */
 static bool locate(struct cancel *cancel)
 {
     for (size_t i = 0; i < cancel->count; i++) {
@@ -162,7 +162,6 @@ static bool locate(struct cancel *cancel)
             return false;
         }
         if (!found) {
-            target->state = NOT_FOUND;
             continue;
         }
         bytes_copy(fields_bytes(found->element[2], "tid"), target->tid, sizeof target->tid);
@@ -170,20 +169,6 @@ static bool locate(struct cancel *cancel)
         freeReplyObject(found);
     }
     return true;
-}
-
-/* Reports the targets that were requeued between each two calls. */
-static void fail_moving(struct cancel *cancel)
-{
-    for (size_t i = 0; i < cancel->count; i++) {
-        if (cancel->targets[i].state != UNKNOWN) {
-            continue;
-        }
-        cancel->targets[i].state = FAILED;
-        cancel->status = EX_TEMPFAIL;
-        cli_error("cannot cancel %s: it keeps being requeued; try again",
-                  id_of(cancel, &cancel->targets[i]));
-    }
 }
 
 /* ---- output */
@@ -245,14 +230,14 @@ static int print_all(struct cancel *cancel)
  */
 static bool settle(struct cancel *cancel)
 {
-    bool fine = ask(cancel);
+    bool fine = ask(cancel) && locate(cancel) && ask(cancel);
     int status;
 
-    for (int round = 0; round < ROUNDS && fine; round++) {
-        fine = locate(cancel) && ask(cancel);
-    }
-    if (fine) {
-        fail_moving(cancel);
+    /* a task that moved in between is indexed, so the last call would have found it */
+    for (size_t i = 0; i < cancel->count && fine; i++) {
+        if (cancel->targets[i].state == UNKNOWN) {
+            cancel->targets[i].state = NOT_FOUND;
+        }
     }
     count_cancelled(cancel);
     status = print_all(cancel);
@@ -267,9 +252,14 @@ static bool settle(struct cancel *cancel)
 static bool add(struct cancel *cancel, const char *id)
 {
     size_t start = cancel->ids.size;
+    struct expanded_id expanded;
+    int status = expand_id(cancel->cli, id, &expanded);
 
-    if (buffer_append(&cancel->ids, id, strlen(id) + 1) != 0) {
-        cancel->status = cli_no_memory();
+    if (status == EX_OK && buffer_append(&cancel->ids, expanded.id, strlen(expanded.id) + 1) != 0) {
+        status = cli_no_memory();
+    }
+    if (status != EX_OK) {
+        cancel->status = status;
         return false;
     }
     cancel->targets[cancel->count++] = (struct target){.id = start};

@@ -12,6 +12,7 @@
 #include "cli/lib/entry_id.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/table.h"
+#include "cli/show/show.h"
 
 struct dead_options {
     char **ids; /* of tasks or of dead letters' entries, or labels; none: the filters choose */
@@ -20,11 +21,6 @@ struct dead_options {
     const char *cause, *lane, *command; /* NULL: any */
     int64_t older_ms, newer_ms;         /* −1: any */
     int64_t limit;                      /* of rows that are listed; 0: none */
-};
-
-struct dead_letter {
-    char dead_id[48]; /* id of the entry */
-    char tid[48];     /* id of the task */
 };
 
 /* The selected dead letters. Letters that are added after the selection do not belong to it, above
@@ -38,7 +34,7 @@ struct dead_choice {
         *named; /* selected by ids, oldest first, each once; NULL: selected by filters */
     size_t named_count;
     size_t missing;           /* ids without a letter; their errors were printed */
-    struct progress progress; /* of a walk; drawn only if the caller began it */
+    struct progress progress; /* of a walk by filters; drawn only if the caller began it */
 };
 
 /* Connects and selects. Only .progress of *choice may be set. Returns 0, or an exit status after
@@ -52,9 +48,6 @@ typedef bool dead_visit(void *context, const struct redisReply *row);
 /* Visits all selected letters, as often as the caller likes. Returns 0, or an exit status after
  * printing the error. */
 int dead_walk(struct dead_choice *choice, dead_visit *visit, void *context);
-
-/* The letter of a row of leat_list. */
-struct dead_letter dead_letter(const struct redisReply *row);
 
 /* A table of letters, up to the limit. It is empty if only limit and now_ms are set. */
 struct dead_table {

@@ -14,7 +14,6 @@
 #include "cli/lib/output.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/rows.h"
-#include "cli/show/show.h"
 #include "queue/calls.h"
 #include "queue/shared/limits.h"
 #include "redis/error.h"

@@ -8,7 +8,6 @@
 #include "cli/dead/dead.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/rows.h"
-#include "cli/show/show.h"
 #include "queue/shared/limits.h"
 
 /* ---- a table of letters */
@@ -127,8 +126,7 @@ static bool show_row(void *context, const struct redisReply *row)
     if (!json && showing->shown++ > 0) {
         (void)puts("");
     }
-    showing->status = show_letter(showing->choice->cli, letter.dead_id, letter.tid,
-                                  json ? &showing->array : NULL);
+    showing->status = show_letter(showing->choice->cli, &letter, json ? &showing->array : NULL);
     /* the letter may be gone since its row was read */
     if (showing->status == SHOW_NOT_FOUND) {
         showing->status = EX_OK;

@@ -14,15 +14,6 @@
 #include "cli/lib/rows.h"
 #include "queue/calls.h"
 
-struct dead_letter dead_letter(const struct redisReply *row)
-{
-    struct dead_letter letter = {0};
-
-    bytes_copy(fields_bytes(row, "dead_id"), letter.dead_id, sizeof letter.dead_id);
-    bytes_copy(fields_bytes(row, "tid"), letter.tid, sizeof letter.tid);
-    return letter;
-}
-
 /* ---- filters */
 
 /* Returns a control character that the pattern does not contain, or NUL if it contains all. */
@@ -93,11 +84,6 @@ static int compare_letters(const void *a, const void *b)
     return entry_compare(&x, &y);
 }
 
-static bool is_named(const struct dead_choice *choice, const struct dead_letter *letter)
-{
-    return bsearch(letter, choice->named, choice->named_count, sizeof *letter, compare_letters);
-}
-
 static bool visit_row(void *context, const struct redisReply *row)
 {
     struct walk *walk = context;
@@ -110,146 +96,92 @@ static bool visit_row(void *context, const struct redisReply *row)
         return false;
     }
     walk->seen++;
-    meant = choice->named ? is_named(choice, &letter) : passes(choice, row);
+    meant = passes(choice, row);
     walk->met += meant;
     progress_draw(&choice->progress, walk->met, walk->seen, (uint64_t)choice->total);
     return !meant || walk->visit(walk->context, row);
 }
 
+/* Visits the row of a letter that was named, unless the letter is gone. Returns 0, or an exit
+ * status after printing the error. */
+static int visit_named(struct dead_choice *choice, const struct dead_letter *letter,
+                       dead_visit *visit, void *context, bool *more)
+{
+    struct command command = {0};
+    struct redisReply *reply;
+    const struct redisReply *rows;
+    char before[48];
+    int status;
+
+    /* the id comes from Redis */
+    (void)entry_before(letter->dead_id, before, sizeof before);
+    queue_list(&command, &choice->cli->queue, "dead", before, 1, false);
+    reply = cli_call(choice->cli, &command, "cannot read the dead letter", 3, &status);
+    if (!reply) {
+        return status;
+    }
+    rows = reply->element[2];
+    if (rows->elements > 0 &&
+        bytes_equal(fields_bytes(rows->element[0], "dead_id"), letter->dead_id)) {
+        *more = visit(context, rows->element[0]);
+    }
+    freeReplyObject(reply);
+    return EX_OK;
+}
+
 int dead_walk(struct dead_choice *choice, dead_visit *visit, void *context)
 {
     struct walk walk = {.choice = choice, .visit = visit, .context = context};
+    bool more = true;
+    int status = EX_OK;
 
-    return rows_walk(choice->cli, "dead", choice->options->command, visit_row, &walk);
+    if (!choice->named) {
+        return rows_walk(choice->cli, "dead", choice->options->command, visit_row, &walk);
+    }
+    for (size_t i = 0; i < choice->named_count && more && status == EX_OK; i++) {
+        status = visit_named(choice, &choice->named[i], visit, context, &more);
+    }
+    return status;
 }
 
 /* ---- ids */
 
-/* If an id is that of a dead task, it means this task; or else the dead letter whose entry has it;
- * or else the newest dead letter with this label. */
-struct named {
-    const char *id;
-    struct dead_letter by_task, by_entry, by_label; /* "" if there is none yet */
-};
-
-struct naming {
-    struct named *list;
-    size_t count, found; /* found: tasks */
-};
-
-static int compare_named(const void *a, const void *b)
+/* Keeps the letters that were found, oldest first. Two ids may name the same letter. */
+static void keep_named(struct dead_choice *choice, struct dead_letter *letters)
 {
-    return strcmp(((const struct named *)a)->id, ((const struct named *)b)->id);
-}
+    const struct dead_options *options = choice->options;
+    size_t found = 0;
 
-static struct named *find_named(const struct naming *naming, const char *id)
-{
-    struct named wanted = {.id = id};
-
-    return bsearch(&wanted, naming->list, naming->count, sizeof wanted, compare_named);
-}
-
-static struct named *find_label(const struct naming *naming, struct bytes label)
-{
-    char *text = label.size > 0 ? strndup(label.data, label.size) : NULL;
-    /* an argument has no NUL, so a label with one is not named */
-    struct named *found = text && strlen(text) == label.size ? find_named(naming, text) : NULL;
-
-    free(text);
-    return found;
-}
-
-static bool note_named(void *context, const struct redisReply *row)
-{
-    struct naming *naming = context;
-    struct dead_letter letter = dead_letter(row);
-    struct named *by_task = find_named(naming, letter.tid);
-    struct named *by_entry = find_named(naming, letter.dead_id);
-    struct named *by_label = find_label(naming, fields_bytes(row, "id"));
-
-    if (by_task && !*by_task->by_task.tid) {
-        by_task->by_task = letter;
-        naming->found++;
-    }
-    if (by_entry) {
-        by_entry->by_entry = letter;
-    }
-    if (by_label) {
-        by_label->by_label = letter;
-    }
-    return naming->found < naming->count;
-}
-
-/* Sorts the ids and drops duplicates. Returns 0, or an exit status after printing the error. */
-static int sort_ids(const struct dead_options *options, struct naming *naming)
-{
-    naming->list = calloc(options->id_count, sizeof *naming->list);
-    if (!naming->list) {
-        return cli_no_memory();
-    }
     for (size_t i = 0; i < options->id_count; i++) {
-        naming->list[i].id = options->ids[i];
-    }
-    qsort(naming->list, options->id_count, sizeof *naming->list, compare_named);
-    for (size_t i = 0; i < options->id_count; i++) {
-        if (naming->count == 0 ||
-            strcmp(naming->list[i].id, naming->list[naming->count - 1].id) != 0) {
-            naming->list[naming->count++] = naming->list[i];
-        }
-    }
-    return EX_OK;
-}
-
-/* Makes the list of letters, oldest first. Two ids may name the same letter. Returns 0, or an exit
- * status after printing the error. */
-static int take_named(struct dead_choice *choice, const struct naming *naming)
-{
-    struct dead_letter *letters = calloc(naming->count + 1, sizeof *letters);
-    size_t found = 0, count = 0;
-
-    if (!letters) {
-        return cli_no_memory();
-    }
-    for (size_t i = 0; i < naming->count; i++) {
-        const struct named *named = &naming->list[i];
-        const struct dead_letter *letter = *named->by_task.tid    ? &named->by_task
-                                           : *named->by_entry.tid ? &named->by_entry
-                                                                  : &named->by_label;
-        if (*letter->tid) {
-            letters[found++] = *letter;
+        if (*letters[i].tid) {
+            letters[found++] = letters[i];
             continue;
         }
-        cli_error("no dead letter %s in queue %s; see leat dead list", named->id,
+        cli_error("no dead letter %s in queue %s; see leat dead list", options->ids[i],
                   choice->cli->config->queue.name);
         choice->missing++;
     }
     qsort(letters, found, sizeof *letters, compare_letters);
     for (size_t i = 0; i < found; i++) {
-        if (count == 0 || compare_letters(&letters[i], &letters[count - 1]) != 0) {
-            letters[count++] = letters[i];
+        if (i == 0 || compare_letters(&letters[i], &letters[choice->named_count - 1]) != 0) {
+            letters[choice->named_count++] = letters[i];
         }
     }
-    choice->named = letters;
-    choice->named_count = count;
-    return EX_OK;
 }
 
-/* Letters have no index by task, so one walk looks for all ids. */
 static int find_letters(struct dead_choice *choice)
 {
-    const struct dead_options all = {.older_ms = -1, .newer_ms = -1};
-    struct dead_choice every = {.cli = choice->cli,
-                                .options = &all,
-                                .until = choice->until,
-                                .total = choice->total,
-                                .progress = choice->progress};
-    struct naming naming = {0};
-    int status = sort_ids(choice->options, &naming);
+    const struct dead_options *options = choice->options;
+    int status;
 
-    status = status == EX_OK ? dead_walk(&every, note_named, &naming) : status;
-    progress_end(&choice->progress);
-    status = status == EX_OK ? take_named(choice, &naming) : status;
-    free(naming.list);
+    choice->named = calloc(options->id_count, sizeof *choice->named);
+    if (!choice->named) {
+        return cli_no_memory();
+    }
+    status = show_locate_letters(choice->cli, options->ids, options->id_count, choice->named);
+    if (status == EX_OK) {
+        keep_named(choice, choice->named);
+    }
     return status;
 }
 
@@ -303,9 +235,8 @@ int dead_choose(struct cli *cli, const struct dead_options *options, struct dead
     choice->cli = cli;
     choice->options = options;
     status = status == EX_OK ? read_server(choice) : status;
-    status = status == EX_OK ? read_last(choice) : status;
-    if (status == EX_OK && options->id_count > 0) {
-        status = find_letters(choice);
+    if (status == EX_OK) {
+        status = options->id_count > 0 ? find_letters(choice) : read_last(choice);
     }
     return status;
 }

@@ -112,6 +112,13 @@ static const struct doctor_kind kinds[] = {
      false},
     {"cancel", "a cancellation of a task that is gone", "It takes up memory.", "removes it", NULL,
      false},
+    {"index", "a wrong entry of the index of tasks",
+     "Commands do not find the task by its id, or Redis keeps an entry of a task that is gone.",
+     "corrects it",
+     "While an index is being built, as after an upgrade, wait: the next scan of a worker "
+     "completes "
+     "it.",
+     false},
     {"awaited", "an announced wait that is over", "It takes up memory.", "removes it", NULL, false},
     {"other", "a kind of problem that this leat does not know",
      "The library is newer than this leat.", NULL, "Upgrade leat on this host.", false},

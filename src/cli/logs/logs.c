@@ -17,6 +17,7 @@
 #include "cli/lib/entry_id.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
+#include "cli/show/expand_id.h"
 #include "cli/show/history.h"
 #include "cli/show/result.h"
 #include "cli/show/show.h"
@@ -96,7 +97,7 @@ static void read_task(struct logs_task *task, const struct redisReply *reply)
 static int find_task(struct cli *cli, const char *id, struct logs_task *task)
 {
     enum redis_error error = REDIS_ERROR_NONE;
-    struct entry_id entry;
+    struct expanded_id expanded;
     struct redisReply *reply;
     char why[512];
     int status = EX_OK;
@@ -105,9 +106,11 @@ static int find_task(struct cli *cli, const char *id, struct logs_task *task)
     if (cli_try_connect(cli, &error, why, sizeof why) != 0) {
         cli_error("cannot ask Redis about the task: %s", why);
     } else {
-        /* a search among dead letters is slow, so it is left until it is needed */
-        reply = entry_parse(id, &entry) ? show_locate_live(cli, id, &status)
-                                        : show_locate_quietly(cli, id, &status);
+        reply = NULL;
+        status = expand_id(cli, id, &expanded);
+        if (status == EX_OK) {
+            reply = show_locate_quietly(cli, expanded.id, &status);
+        }
         task->known = reply || status == EX_OK;
         task->live = reply;
         if (reply) {

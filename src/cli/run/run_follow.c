@@ -15,7 +15,6 @@
 #include "cli/lib/moment.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/run/run.h"
-#include "cli/show/show.h"
 #include "cli/wait/await.h"
 #include "cli/wait/retry_call.h"
 #include "cli/wait/stall.h"
@@ -26,8 +25,7 @@
 #define ENTRIES 64     /* per read */
 #define BLOCK_MS 20000 /* of a read: afterwards a dead connection is noticed */
 #define CHECK_MS 60000 /* between checks that the task still exists */
-#define CANCEL_TRIES 20
-#define CANCEL_MS 1000 /* between rounds of tries */
+#define CANCEL_MS 1000 /* between tries to cancel it */
 
 struct follow {
     struct cli *cli;
@@ -90,28 +88,15 @@ static void block_signals(sigset_t *before)
 
 /* ---- cancelling, over a second connection: the first one may be blocked in a read */
 
-/* Finds the token of the task's entry; "" if it has none, or is not in the queue. */
-static void find_token(struct cli *cli, const char *tid, char *token, size_t size)
-{
-    int status;
-    struct redisReply *found = show_locate_live(cli, tid, &status);
-
-    token[0] = '\0';
-    if (found) {
-        bytes_copy(fields_bytes(found->element[2], "token"), token, size);
-    }
-    freeReplyObject(found);
-}
-
 /* Returns true if the task was found: it is cancelled, or its worker will stop it. */
-static bool cancel_once(struct cli *cli, const char *tid, const char *token, int *status)
+static bool cancel_once(struct cli *cli, const char *tid, int *status)
 {
     struct command command = {0};
     struct redisReply *reply;
     bool found = false;
 
     queue_cancel_begin(&command, &cli->queue, true);
-    queue_cancel_add(&command, tid, token);
+    queue_cancel_add(&command, tid, "");
     reply = cli_call(cli, &command, "cannot cancel the task", 2, status);
     if (reply) {
         found = !bytes_equal(fields_value(reply->element[1]), "gone");
@@ -120,22 +105,17 @@ static bool cancel_once(struct cli *cli, const char *tid, const char *token, int
     return found;
 }
 
-/* Tries to cancel the task. A task that is not found has ended or was just requeued: its result
- * comes, or the next try finds it. */
+/* Tries to cancel the task. If it is not found, it has ended, and its result comes. */
 static void cancel(struct follow *follow)
 {
     struct cli other = *follow->cli;
-    char token[QUEUE_CURSOR_SIZE] = "";
     int status;
 
     follow->unwanted = true;
     other.client = NULL;
     status = cli_connect(&other);
-    for (int i = 0; i < CANCEL_TRIES && status == EX_OK && !follow->asked; i++) {
-        follow->asked = cancel_once(&other, follow->tid, token, &status);
-        if (!follow->asked && status == EX_OK) {
-            find_token(&other, follow->tid, token, sizeof token);
-        }
+    if (status == EX_OK) {
+        follow->asked = cancel_once(&other, follow->tid, &status);
     }
     cli_disconnect(&other);
     follow->refused = status != EX_OK && status != EX_UNAVAILABLE && status != EX_TEMPFAIL;

@@ -2,6 +2,7 @@
  * Locating a task or a dead letter by its id or label.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>
@@ -9,22 +10,27 @@
 #include "cli/lib/entry_id.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/rows.h"
+#include "cli/show/expand_id.h"
 #include "cli/show/show.h"
 #include "queue/calls.h"
 
 #define CURSOR_SIZE 64
 #define FOUND_ELEMENTS 5
+#define ANYWHERE ""
+#define ALIVE "g0-0"
+#define DEAD "d0-0"
 
-/* Searches from the cursor until the task is found; with only_live, stops before the dead letters.
- * Returns NULL with *status 0 if there is no such task. */
-static struct redisReply *search(struct cli *cli, const char *id, const char *from, bool only_live,
-                                 int *status)
+/* Locates the task. One call does, unless older entries are still being indexed. Returns NULL with
+ * *status 0 if there is no such task there. */
+static struct redisReply *locate(struct cli *cli, const char *id, const char *where, int *status)
 {
+    bool only_alive = strcmp(where, ALIVE) == 0;
     struct command command = {0};
     struct redisReply *reply;
     char cursor[CURSOR_SIZE];
 
-    bytes_copy(bytes_of(from), cursor, sizeof cursor);
+    *status = EX_OK;
+    bytes_copy(bytes_of(where), cursor, sizeof cursor);
     do {
         queue_show(&command, &cli->queue, id, cursor);
         reply = cli_call(cli, &command, "cannot search for the task", 2, status);
@@ -34,165 +40,129 @@ static struct redisReply *search(struct cli *cli, const char *id, const char *fr
         bytes_copy(fields_value(reply->element[1]), cursor, sizeof cursor);
         freeReplyObject(reply);
         reply = NULL;
-    } while (*cursor && !(only_live && *cursor == 'd'));
+    } while (*cursor && !(only_alive && *cursor == 'd'));
     return reply;
 }
 
-static struct redisReply *follow(struct cli *cli, const char *id, const char *from, int *status)
+struct dead_letter dead_letter(const struct redisReply *row)
 {
-    return search(cli, id, from, false, status);
+    struct dead_letter letter = {0};
+
+    bytes_copy(fields_bytes(row, "dead_id"), letter.dead_id, sizeof letter.dead_id);
+    bytes_copy(fields_bytes(row, "tid"), letter.tid, sizeof letter.tid);
+    return letter;
 }
 
-/* True if this is the id of the task itself, not that of its dead letter's entry or its label. */
-static bool is_own(const struct redisReply *reply, const char *id)
-{
-    return bytes_equal(fields_bytes(reply->element[2], "tid"), id);
-}
-
-/* Returns the reply if it is about the task with that id, or else frees it and returns NULL. */
-static struct redisReply *only_own(struct redisReply *reply, const char *id)
-{
-    if (!reply || is_own(reply, id)) {
-        return reply;
-    }
-    freeReplyObject(reply);
-    return NULL;
-}
-
-struct redisReply *show_locate_letter(struct cli *cli, const char *dead_id, const char *tid,
+struct redisReply *show_locate_letter(struct cli *cli, const struct dead_letter *letter,
                                       int *status)
 {
-    char before[CURSOR_SIZE - 1], cursor[CURSOR_SIZE];
+    char cursor[CURSOR_SIZE] = "d";
     struct redisReply *reply;
 
     *status = EX_OK;
-    if (!entry_before(dead_id, before, sizeof before)) {
+    if (!entry_before(letter->dead_id, cursor + 1, sizeof cursor - 1)) {
         return NULL;
     }
-    (void)snprintf(cursor, sizeof cursor, "d%s", before);
-    reply = only_own(follow(cli, tid, cursor, status), tid);
-    if (reply && bytes_equal(fields_bytes(reply->element[2], "dead_id"), dead_id)) {
+    reply = locate(cli, letter->tid, cursor, status);
+    if (reply && bytes_equal(fields_bytes(reply->element[2], "dead_id"), letter->dead_id)) {
         return reply;
     }
     freeReplyObject(reply);
     return NULL;
 }
 
-/* Locates the dead letter whose entry has that id. */
-static struct redisReply *find_letter(struct cli *cli, const char *id, int *status)
-{
-    struct command command = {0};
-    struct redisReply *reply, *found = NULL;
-    const struct redisReply *rows;
-    char before[CURSOR_SIZE - 1], tid[CURSOR_SIZE];
-
-    if (!entry_before(id, before, sizeof before)) {
-        return NULL;
-    }
-    queue_list(&command, &cli->queue, "dead", before, 1, false);
-    reply = cli_call(cli, &command, "cannot search for the dead letter", 3, status);
-    if (!reply) {
-        return NULL;
-    }
-    rows = reply->element[2];
-    if (rows->elements > 0 && bytes_equal(fields_bytes(rows->element[0], "dead_id"), id)) {
-        bytes_copy(fields_bytes(rows->element[0], "tid"), tid, sizeof tid);
-        found = show_locate_letter(cli, id, tid, status);
-    }
-    freeReplyObject(reply);
-    return found;
-}
-
-/* The id of a dead letter's entry may also be the id of another task. The task is preferred. */
-static struct redisReply *find(struct cli *cli, const char *id, int *status)
-{
-    struct redisReply *first = follow(cli, id, "", status), *own = NULL;
-
-    if (first && !is_own(first, id) &&
-        bytes_equal(fields_bytes(first->element[2], "dead_id"), id)) {
-        own = only_own(follow(cli, id, "g0-0", status), id);
-    }
-    if (own || *status != EX_OK) {
-        freeReplyObject(first);
-        return own;
-    }
-    return first;
-}
+/* ---- dead letters by their labels */
 
 struct labelled {
-    const char *label;
-    char dead_id[CURSOR_SIZE - 1], tid[CURSOR_SIZE]; /* "" if there is none yet */
+    char *const *ids;
+    size_t count;
+    struct dead_letter *letters; /* one for each id; no tid: none yet, so the id may be a label */
+    bool *found;
 };
 
 static bool note_labelled(void *context, const struct redisReply *row)
 {
     struct labelled *labelled = context;
 
-    if (bytes_equal(fields_bytes(row, "id"), labelled->label)) {
-        bytes_copy(fields_bytes(row, "dead_id"), labelled->dead_id, sizeof labelled->dead_id);
-        bytes_copy(fields_bytes(row, "tid"), labelled->tid, sizeof labelled->tid);
+    for (size_t i = 0; i < labelled->count; i++) {
+        if (!labelled->found[i] && bytes_equal(fields_bytes(row, "id"), labelled->ids[i])) {
+            labelled->letters[i] = dead_letter(row);
+        }
     }
     return true;
 }
 
-/* Locates the newest dead letter with that label. */
-static struct redisReply *find_labelled(struct cli *cli, const char *label, int *status)
+/* Labels of dead letters are not indexed, so one walk looks for all. */
+static int locate_labelled(struct cli *cli, char *const *ids, size_t count,
+                           struct dead_letter *letters)
 {
-    struct labelled labelled = {.label = label};
+    struct labelled labelled = {.ids = ids, .count = count, .letters = letters};
+    size_t missing = count;
+    int status;
 
-    *status = rows_walk(cli, "dead", false, note_labelled, &labelled);
-    if (*status != EX_OK || !*labelled.tid) {
-        return NULL;
+    labelled.found = calloc(count + 1, sizeof *labelled.found);
+    if (!labelled.found) {
+        return cli_no_memory();
     }
-    return show_locate_letter(cli, labelled.dead_id, labelled.tid, status);
+    for (size_t i = 0; i < count; i++) {
+        labelled.found[i] = *letters[i].tid;
+        missing -= labelled.found[i];
+    }
+    status = missing > 0 ? rows_walk(cli, "dead", false, note_labelled, &labelled) : EX_OK;
+    free(labelled.found);
+    return status;
 }
 
-static struct redisReply *find_dead(struct cli *cli, const char *id, int *status)
+int show_locate_letters(struct cli *cli, char *const *ids, size_t count,
+                        struct dead_letter *letters)
 {
-    struct redisReply *found = only_own(follow(cli, id, "d0-0", status), id);
-
-    if (!found && *status == EX_OK) {
-        found = find_letter(cli, id, status);
+    for (size_t i = 0; i < count; i++) {
+        struct expanded_id expanded;
+        struct redisReply *reply;
+        int status = expand_id(cli, ids[i], &expanded);
+        letters[i] = (struct dead_letter){0};
+        if (status != EX_OK) {
+            return status;
+        }
+        reply = locate(cli, expanded.id, DEAD, &status);
+        if (reply) {
+            letters[i] = dead_letter(reply->element[2]);
+        }
+        freeReplyObject(reply);
+        if (status != EX_OK) {
+            return status;
+        }
     }
-    if (!found && *status == EX_OK) {
-        found = find_labelled(cli, id, status);
-    }
-    return found;
+    return locate_labelled(cli, ids, count, letters);
 }
 
-static bool is_live(const struct redisReply *reply)
-{
-    return !bytes_equal(fields_bytes(reply->element[2], "state"), "dead");
-}
+/* ---- tasks */
 
 struct redisReply *show_locate_live(struct cli *cli, const char *id, int *status)
 {
-    struct redisReply *found;
-
-    *status = EX_OK;
-    found = search(cli, id, "", true, status);
-    if (!found || is_live(found)) {
-        return found;
-    }
-    /* this is a dead letter whose entry has that id */
-    freeReplyObject(found);
-    return search(cli, id, "g0-0", true, status);
+    return locate(cli, id, ALIVE, status);
 }
 
 struct redisReply *show_locate_quietly(struct cli *cli, const char *id, int *status)
 {
-    *status = EX_OK;
-    return find(cli, id, status);
+    return locate(cli, id, ANYWHERE, status);
 }
 
 struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, int *status)
 {
-    struct redisReply *found;
+    struct expanded_id expanded;
+    struct dead_letter letter = {0};
+    struct redisReply *found = NULL;
 
-    *status = EX_OK;
-    found = only_dead ? find_dead(cli, id, status) : find(cli, id, status);
-    if (!found && !only_dead && *status == EX_OK) {
-        found = find_labelled(cli, id, status);
+    *status = expand_id(cli, id, &expanded);
+    if (*status == EX_OK) {
+        found = locate(cli, expanded.id, only_dead ? DEAD : ANYWHERE, status);
+    }
+    if (!found && *status == EX_OK) {
+        *status = locate_labelled(cli, (char *const *)&id, 1, &letter);
+    }
+    if (*letter.tid && *status == EX_OK) {
+        found = show_locate_letter(cli, &letter, status);
     }
     if (!found && *status == EX_OK) {
         cli_error("no %s %s in queue %s; see leat %s", only_dead ? "dead letter" : "task", id,

@@ -24,8 +24,9 @@
 static const char help[] =
     "Usage: leat show [OPTION]... ID\n"
     "Show everything about a task: its fields, its attempts, and the cause if it is a\n"
-    "dead letter. ID is the task's id, its label (--id), or the id of a dead letter's\n"
-    "entry. If no task in the queue has that label, it means the newest dead letter.\n"
+    "dead letter. ID is the task's id or a prefix of it, its label (--id), or the id of\n"
+    "a dead letter's entry. If no task in the queue has that label, it means the newest\n"
+    "dead letter.\n"
     "\n"
     "Options:\n"
     "  --json      print JSON with unshortened fields\n"
@@ -249,10 +250,10 @@ int show_task(struct cli *cli, const char *id, const struct show_options *option
     return status;
 }
 
-int show_letter(struct cli *cli, const char *dead_id, const char *tid, struct rows_array *array)
+int show_letter(struct cli *cli, const struct dead_letter *letter, struct rows_array *array)
 {
     int status;
-    struct redisReply *reply = show_locate_letter(cli, dead_id, tid, &status);
+    struct redisReply *reply = show_locate_letter(cli, letter, &status);
     struct found found;
 
     if (!reply) {

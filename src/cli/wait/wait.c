@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "cli/show/expand_id.h"
 #include "cli/wait/await.h"
 
 static const char help[] =
@@ -137,6 +138,23 @@ static int on_ended(void *context, const char *tid, const char *asked, const str
     return status == EX_OK ? cli_flush() : status;
 }
 
+/* Expands prefixes of ids. */
+static int expand_ids(struct cli *cli, const struct id_list *list)
+{
+    struct expanded_id expanded;
+    int status = cli_connect(cli);
+
+    for (size_t i = 0; i < list->count && status == EX_OK; i++) {
+        status = expand_id(cli, list->ids[i], &expanded);
+        if (status == EX_OK && expanded.id != list->ids[i]) {
+            free(list->ids[i]);
+            list->ids[i] = strdup(expanded.id);
+            status = list->ids[i] ? EX_OK : cli_no_memory();
+        }
+    }
+    return status;
+}
+
 static int wait_tasks(struct cli *cli, const struct wait_options *options,
                       const struct id_list *list)
 {
@@ -179,6 +197,9 @@ static int wait_for(struct cli *cli, const struct wait_options *options, int cou
     /* report a wrong configuration before reading stdin */
     status = cli_load(cli);
     status = status == EX_OK ? take_ids(&list, count, words) : status;
+    if (status == EX_OK && list.count > 0) {
+        status = expand_ids(cli, &list);
+    }
     if (status == EX_OK && list.count > 0) {
         status = wait_tasks(cli, options, &list);
     }

@@ -41,7 +41,7 @@ function leat.write_dead_letter(q, task, letter)
   add('leat.usage', letter.usage)
   add('leat.damaged', letter.damaged)
   add('leat.fields', str(own_pairs))
-  return add_entry(q, q[DEAD], list)
+  leat.put_index(q, task.tid, 'd' .. add_entry(q, q[DEAD], list))
 end
 
 end

@@ -1,32 +1,41 @@
 do -- Dead letters: how long they are kept, and the dead-letter hook.
 
-local TRIM_STEP = 10000 -- dead letters that one call removes at most, rounded up to a node of the stream
-
-local function trim(q, rule, exactly, threshold, ...)
-  local removed = redis.call('XTRIM', q[DEAD], rule, exactly, threshold, ...)
-  if removed > 0 then
-    count(q, 'dead_trimmed', removed)
+local function trim_step(q, letters)
+  for _, letter in ipairs(letters) do
+    leat.drop_index(q, letter.tid, letter.token)
   end
-  return removed
+  redis.call('XTRIM', q[DEAD], 'MAXLEN', '=', str(redis.call('XLEN', q[DEAD]) - #letters))
 end
 
--- Removes whole nodes of the stream as long as it can, because only then Redis limits the work of a call. Then
--- removes the rest exactly; it is less than a node. Returns whether there may be more to remove.
-local function trim_some(q, rule, threshold)
-  if trim(q, rule, '~', threshold, 'LIMIT', TRIM_STEP) > 0 then
-    return true
+-- Removes the oldest dead letters: up to `most` of those that died before `before` (ms), as far as one call reads
+-- them. Returns whether there may be more. The id of an entry is when its task died.
+local function trim(q, most, before)
+  local letters, following = leat.page_of(q[DEAD], 'd', '0-0', math.min(most, CHUNK))
+  for i, letter in ipairs(letters) do
+    if tonumber(letter.token:match('%d+')) >= before then
+      letters, following = { unpack(letters, 1, i - 1) }, ''
+      break
+    end
   end
-  trim(q, rule, '=', threshold)
-  return false
+  if #letters > 0 then
+    whole_step(trim_step, q, letters)
+    count(q, 'dead_trimmed', #letters)
+  end
+  return following ~= '' and #letters < most
 end
 
--- One step of the retention rules. Returns whether there is more to do. The id of an entry is when its task died.
+local function excess(q, most)
+  return most > 0 and math.max(redis.call('XLEN', q[DEAD]) - most, 0) or 0
+end
+
+-- One step of the retention rules. Returns whether there is more to do.
 local function apply_retention(q)
   local keep_ms, most = leat.read_retention(q)
-  if keep_ms > 0 and trim_some(q, 'MINID', str(math.max(q.now - keep_ms, 0))) then
+  if keep_ms > 0 and trim(q, math.huge, q.now - keep_ms) then
     return true
   end
-  return most > 0 and trim_some(q, 'MAXLEN', str(most))
+  local over = excess(q, most)
+  return over > 0 and trim(q, over, math.huge)
 end
 
 -- One step of the sweep. Returns whether there is another one.
@@ -41,9 +50,9 @@ end
 -- Called after a dead letter was written. A large excess, as after a lower limit was set, is left to the scan.
 local function trim_to_most(q)
   local _, most = leat.read_retention(q)
-  local over = most > 0 and redis.call('XLEN', q[DEAD]) - most or 0
+  local over = excess(q, most)
   if over > 0 and over <= CHUNK then
-    trim(q, 'MAXLEN', '=', str(most))
+    trim(q, over, math.huge)
   end
 end
 

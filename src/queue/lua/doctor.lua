@@ -1,22 +1,18 @@
 do -- Doctor: damage in the keys of a queue.
 --
--- For each kind of finding, one routine checks whether it holds at this moment. The pages, the second look and the
--- repair all use it, so a repair never acts on something that was seen earlier. Only one thing cannot be looked
--- up: whether a task is in go, which is not indexed by task. A finding that depends on it names the task, and the
--- caller confirms that the task is not there: it has read the tasks of go, oldest first (tids), has not met this
--- one, and says how far it has read. Entries are added to the end of go only, so the step itself reads what is
--- behind that place: a task that moves meanwhile is seen there, in waiting or in the stream.
+-- For each kind of finding, one routine checks whether it holds at this moment. The pages and the repair both use it,
+-- so a repair never acts on something that was seen earlier. As long as older entries are not indexed, nothing is said
+-- about names and cancels whose task is not found.
 
 local HEAVY = 512 * 1024 -- after a page that read so many bytes, the next one is shorter
 local FIRST_LIMIT = 10
-local TAIL = 1000 -- entries of go that one call reads
 local RECORDS_AT_ONCE = 5000 -- running tasks that one call counts
 local SILENT_LEASES = 2 -- a consumer that is silent for longer has lost its tasks to others, if there are others
 local LEFT_OVER_LEASES = 3 * SWEEP_LEASES -- and a consumer that holds nothing has been deleted
 local UNCLAIMED_MS = 100 -- an entry that was read less long ago may be on its way to leat_claim
 local AWAITED_MS = 60000 -- the sweep needs some time
 
-local checks = {} -- kind → function(q, subject) → what is wrong, or nil; and the task that must not be in go
+local checks = {} -- kind → function(q, subject) → what is wrong, or nil
 leat.checks = checks
 
 local function is_tid(text)
@@ -69,12 +65,11 @@ local function is_later(id, other)
   return padded(id) > padded(other)
 end
 
--- Whether the task is in waiting or in the stream: the places that can be looked up.
-local function is_at_hand(q, tid)
-  if redis.call('HEXISTS', q[WAITING], tid) == 1 then
-    return true
-  end
-  return peek(q, 's' .. tid) ~= nil
+-- Whether the task has ended: it is nowhere, or only its dead letter is left.
+local function has_ended(q, tid)
+  local place, task = leat.place_of(q, tid)
+  q.bytes = q.bytes + (task and task.bytes or 0)
+  return place and place:sub(1, 1) == 'd' or not place and leat.is_indexed(q)
 end
 
 -- ---------------------------------------------------------------- entries, consumers and records
@@ -295,10 +290,10 @@ local function check_unique(q, name, value)
     return 'its holder does not exist'
   end
   local record = token ~= '' and record_of(q, token)
-  if record and record.tid == tid or is_at_hand(q, tid) then
+  if record and record.tid == tid then
     return nil
   end
-  return 'held by ' .. tid, tid
+  return has_ended(q, tid) and 'held by ' .. tid or nil
 end
 
 -- The holder of the key starts its follow-up. The finding for the key itself tells of a holder that is gone.
@@ -324,10 +319,8 @@ function checks.name(q, name)
     return nil
   elseif not is_tid(value) then
     return 'its holder does not exist'
-  elseif is_at_hand(q, value) then
-    return nil
   end
-  return 'held by ' .. value, value
+  return has_ended(q, value) and 'held by ' .. value or nil
 end
 
 -- A key whose holder is said to run: a task with unique_next would be kept behind it.
@@ -347,7 +340,7 @@ function checks.cancel(q, tid)
   elseif not is_tid(tid) then
     return 'no task'
   end
-  return not is_at_hand(q, tid) and 'asked to be cancelled' or nil, tid
+  return has_ended(q, tid) and 'asked to be cancelled' or nil
 end
 
 function checks.awaited(q, tid)
@@ -356,6 +349,28 @@ function checks.awaited(q, tid)
     return nil
   end
   return 'nobody has waited since ' .. until_ms
+end
+
+-- Whether the index leads to the task's entry, or to another one of the same task.
+local function is_indexed(q, tid)
+  local place = redis.call('HGET', q[NAMES], 't:' .. tid)
+  local task = place and leat.task_at(q, place)
+  return task and task.tid == tid
+end
+
+-- subject: 't:' for the index as a whole, 't:TID' for an index entry, or the place of a task.
+function checks.index(q, subject)
+  if subject == 't:' then
+    return not leat.is_indexed(q) and 'older entries are not in it yet' or nil
+  elseif not leat.is_indexed(q) then
+    return nil
+  elseif subject:sub(1, 2) == 't:' then
+    local place = redis.call('HGET', q[NAMES], subject)
+    return place and not is_indexed(q, subject:sub(3)) and 'leads to ' .. shown(place) or nil
+  end
+  local task = leat.task_at(q, subject)
+  q.bytes = q.bytes + (task and task.bytes or 0)
+  return task and not is_indexed(q, task.tid) and 'task ' .. task.tid .. ' is not in it' or nil
 end
 
 -- ---------------------------------------------------------------- the queue as a whole
@@ -380,16 +395,16 @@ end
 
 -- ---------------------------------------------------------------- pages
 
-local function note(q, kind, subject)
-  local detail, tid = checks[kind](q, subject)
-  if detail then
-    q.rows[#q.rows + 1] = { kind, subject, detail, tid or '' }
-  end
-  return detail
+local function note_plainly(q, kind, subject, detail)
+  q.rows[#q.rows + 1] = { kind, subject, detail, '' } -- older commands read a fourth element
 end
 
-local function note_plainly(q, kind, subject, detail)
-  q.rows[#q.rows + 1] = { kind, subject, detail, '' }
+local function note(q, kind, subject)
+  local detail = checks[kind](q, subject)
+  if detail then
+    note_plainly(q, kind, subject, detail)
+  end
+  return detail
 end
 
 -- Parts: function(q, limit, at) → where to go on, or nil at the end. at is '' at first.
@@ -413,6 +428,7 @@ function parts.start(q)
   end
   note(q, 'group', q[GO])
   note(q, 'group', q[STREAM])
+  note(q, 'index', 't:')
 end
 
 local function scanning(command, key, width, look, ...)
@@ -500,7 +516,13 @@ end
 parts.waiting = scanning('HSCAN', WAITING, 2, noting('damaged', 'waiting'))
 parts.delayed = scanning('ZSCAN', DELAYED, 2, noting('delayed'))
 parts.lanes = scanning('ZSCAN', LANES, 2, noting('empty-lane'))
-parts.names = scanning('HSCAN', NAMES, 2, noting('name', 'holder'))
+parts.names = scanning('HSCAN', NAMES, 2, function(q, name)
+  if name:find('^t:.') then
+    note(q, 'index', name)
+  else
+    noting('name', 'holder')(q, name)
+  end
+end)
 parts.cancel = scanning('SSCAN', CANCEL, 1, noting('cancel'))
 parts.awaited = scanning('HSCAN', AWAITED, 2, noting('awaited'))
 
@@ -518,19 +540,26 @@ function parts.laned(q, limit, at)
   return #page == limit and page[limit] or nil
 end
 
--- The tasks in go, for callers that confirm.
-function parts.tids(q, limit, at)
-  local page = redis.call('XRANGE', q[GO], '(' .. (at == '' and '0-0' or at), '+', 'COUNT', limit)
-  for i, entry in ipairs(page) do
-    local task = decode('g' .. entry[1], entry[2])
-    q.rows[i], at, q.bytes = task.tid, entry[1], q.bytes + task.bytes
+local function places_of(kind)
+  return function(q, limit, at)
+    local start = at == '' and '-' or '(' .. at
+    local page = redis.call('XRANGE', kind == 'd' and q[DEAD] or q[GO], start, '+', 'COUNT', limit)
+    for _, entry in ipairs(page) do
+      note(q, 'index', kind .. entry[1])
+    end
+    return #page == limit and page[limit][1] or nil
   end
-  return at
+end
+parts.placesg, parts.placesd = places_of('g'), places_of('d')
+
+-- Commands of older versions read the tasks of go first. They need none of them.
+function parts.tids()
+  return '0-0'
 end
 
 local ORDER = {
   'start', 'conf', 'consumers', 'pendingg', 'pendings', 'entriesg', 'entriess', 'running', 'counters', 'waiting',
-  'delayed', 'laned', 'lanes', 'names', 'cancel', 'awaited',
+  'delayed', 'laned', 'lanes', 'names', 'cancel', 'awaited', 'placesg', 'placesd',
 }
 
 local function part_after(name)
@@ -555,9 +584,8 @@ end
 
 -- leat_doctor: one page of damage.
 -- KEYS: all.
--- ARGV: group, cursor ('start' at first; 'tids' reads the tasks in go).
--- Reply: PROTOCOL, next cursor ('': no more; a cursor of tids also says how far go was read), findings {kind,
--- subject, detail, task that must not be in go or ''}, or for tids the tasks (none: no more for now).
+-- ARGV: group, cursor ('start' at first).
+-- Reply: PROTOCOL, next cursor ('': no more), findings {kind, subject, detail, ''}.
 -- repair.lua says which kinds leat_repair repairs; the others are for people.
 -- Safe to stop: no writes.
 function leat.doctor(keys, args)
@@ -576,73 +604,6 @@ function leat.doctor(keys, args)
     cursor = cursor_text(part_after(name), FIRST_LIMIT, '')
   end
   return { PROTOCOL, cursor, q.rows }
-end
-
--- ---------------------------------------------------------------- a second look
-
--- Reads the entries of go behind the place up to which the caller has read, including those that this call has
--- added. Returns false if there are too many, or if go is not the stream that was read.
-local function read_tail(q)
-  q.tail = q.tail or { at = q.seen, count = 0 }
-  local tail = q.tail
-  if redis.call('EXISTS', q[GO]) == 0 then
-    return true
-  elseif is_later(tail.at, redis.call('XINFO', 'STREAM', q[GO])[8]) then
-    return false
-  end
-  while tail.count <= TAIL and q.bytes < MOVE_BYTES do
-    local page = redis.call('XRANGE', q[GO], '(' .. tail.at, '+', 'COUNT', READ_STEP)
-    for _, entry in ipairs(page) do
-      local task = decode('g' .. entry[1], entry[2])
-      tail[task.tid], tail.at, tail.count = true, entry[1], tail.count + 1
-      q.bytes = q.bytes + task.bytes
-    end
-    if #page < READ_STEP then
-      return true
-    end
-  end
-  return false
-end
-
--- 'found' and the detail, or 'gone', or 'unsure': read on in go, and ask again.
-function leat.check_again(q, kind, subject, confirmed)
-  if not checks[kind] then
-    fail('BADARG unknown kind of finding: ' .. shown(tostring(kind)))
-  end
-  local detail, tid = checks[kind](q, subject)
-  if not detail then
-    return 'gone'
-  elseif not tid then
-    return 'found', detail
-  elseif tid ~= confirmed or not read_tail(q) then
-    return 'unsure'
-  end
-  return q.tail[tid] and 'gone' or 'found', detail
-end
-
--- Opens the queue for the arguments of leat_recheck and leat_repair.
-function leat.open_findings(keys, args)
-  local q = open(keys, ALL_KEYS, args[1])
-  if (#args - 2) % 3 ~= 0 or #args - 2 > 3 * PAGE then
-    fail('BADARG give kind, subject and task of at most ' .. PAGE .. ' findings')
-  end
-  q.bytes, q.seen = 0, args[2]:match('^tids %d+ (%d+%-%d+)$') or '0-0'
-  leat.check_types(q)
-  return q
-end
-
--- leat_recheck: checks findings again.
--- KEYS: all.
--- ARGV: group, the cursor up to which go was read by tids, then kind, subject and task of at most PAGE findings as
--- leat_doctor returned them. A caller that names a task confirms that it was none of those read.
--- Reply: PROTOCOL, then for each: found, gone, or unsure (read on in go and ask again).
--- Safe to stop: no writes.
-function leat.recheck(keys, args)
-  local q, reply = leat.open_findings(keys, args), { PROTOCOL }
-  for i = 3, #args, 3 do
-    reply[#reply + 1] = leat.check_again(q, args[i], args[i + 1], args[i + 2])
-  end
-  return reply
 end
 
 end

@@ -33,31 +33,18 @@ function leat.forget_expiry(q, task)
   end
 end
 
--- The unclaimed entry of a task, or nil; and whether only a part of go was read.
-local function find_unclaimed(q, tid)
-  local task, following = fetch(q, 's' .. tid), ''
-  if not task then
-    local tasks
-    tasks, following = leat.page_of(q[GO], 'g', '0-0', CHUNK)
-    for _, other in ipairs(tasks) do
-      task = other.tid == tid and other or task
-    end
-  end
-  return task and not record_of(q, task.token) and task or nil, not task and following ~= ''
-end
-
 local function expire(q, tid)
   local packed = redis.call('HGET', q[WAITING], tid)
   if leat.unpack_waiting(packed) then
     leat.dead_letter_waiting(q, tid, packed, LETTER)
     return count(q, 'expired')
   end
-  local task, is_unsure = find_unclaimed(q, tid)
-  if task then
+  local place, task = leat.place_of(q, tid)
+  if task and place:sub(1, 1) ~= 'd' and not record_of(q, place) then
     leat.dead_letter(q, task, LETTER)
     return count(q, 'expired')
-  elseif is_unsure then
-    fail('more tasks in go than one call reads')
+  elseif not place and not leat.is_indexed(q) then
+    fail('the task may be in go, which is not indexed yet')
   end
   redis.call('ZREM', q[DELAYED], 'x:' .. tid)
 end

@@ -29,6 +29,9 @@ local function succeed_step(q, batch)
   for i = 2, leat.is_plain(q) and 0 or #batch.records, 2 do
     leat.forget_cancel(q, unpack_record(batch.records[i]).tid)
   end
+  if batch.stream == q[GO] then
+    leat.drop_indexes(q, batch.records)
+  end
   redis.call('HDEL', q[RUNNING], unpack(batch.tokens))
   undo_with(q, 'HSET', q[RUNNING], unpack(batch.records))
   redis.call('XDEL', batch.stream, unpack(batch.ids))
@@ -47,7 +50,7 @@ local function late_success_step(q, token, record)
   end
   -- A worker may have been about to be woken by this entry.
   q.freed = true
-  leat.remove(q, record.moved)
+  leat.remove(q, record.moved, record.tid)
 end
 
 -- Publishes a success to whoever asked. The worker's own cause is ignored.
@@ -60,7 +63,7 @@ local function retry_step(q, task, due)
   task.fence = task.fence + 1
   task.from = nil
   leat.wait_until(q, task, due)
-  leat.remove(q, task.token)
+  leat.remove(q, task.token, task.tid)
 end
 
 -- Nothing is counted. If the task is to wait, it waits as it was before this attempt.

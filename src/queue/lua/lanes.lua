@@ -226,7 +226,7 @@ function leat.back_to_lane(q, task)
   leat.watch_expiry(q, task, task.tid)
   leat.move_record(q, task.from, task.token, 'w' .. task.tid)
   leat.to_lane(q, task.tid, task.lane)
-  leat.remove(q, task.token)
+  leat.remove(q, task.token, task.tid)
 end
 
 -- ---------------------------------------------------------------- whose turn it is
@@ -297,6 +297,7 @@ local function start_step(q, lane, tag, member)
     return false
   end
   local id, known = add_entry(q, q[GO], list), trailer(list)
+  leat.put_index(q, tid, 'g' .. id)
   leat.move_record(q, known and known['leat.from'], 'w' .. tid, 'g' .. id)
   hash_drop(q, WAITING, tid)
   return true

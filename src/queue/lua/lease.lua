@@ -173,6 +173,7 @@ function leat.ensure_groups(q, lease)
     redis.call('HSET', q[CONF], 'hold_until', str(q.now + lease))
     count(q, 'groups_recreated')
   end
+  leat.begin_index(q)
   for _, stream in ipairs(missing) do
     redis.call('XGROUP', 'CREATE', stream, q.group, '0', 'MKSTREAM')
   end

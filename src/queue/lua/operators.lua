@@ -112,21 +112,18 @@ local function cancel_waiting(q, tid, packed)
   return 'cancelled'
 end
 
--- token: where the caller has seen the task, or ''.
+-- token: where the caller has seen the task, or ''. It finds a task that is not indexed yet.
 local function cancel_one(q, id, token)
-  local tid = redis.call('HGET', q[NAMES], 'i:' .. id) or id
-  local packed = redis.call('HGET', q[WAITING], tid)
-  if packed then
-    return cancel_waiting(q, tid, packed)
+  local tid = leat.tid_of(q, id)
+  local place, task = leat.place_of(q, tid)
+  if place == 'w' then
+    return cancel_waiting(q, tid, redis.call('HGET', q[WAITING], tid))
   end
-  if token == '' and tid:match('^%d+%-%d+$') then
-    token = 's' .. tid
-  end
-  local task = token ~= '' and fetch(q, token)
-  if not task or task.tid ~= tid then
+  task = task or leat.task_at(q, token)
+  if not task or task.tid ~= tid or task.token:sub(1, 1) == 'd' then
     return 'gone'
   end
-  local record = record_of(q, token)
+  local record = record_of(q, task.token)
   if record then
     redis.call('SADD', q[CANCEL], tid)
     return 'asked ' .. record.consumer
@@ -139,7 +136,7 @@ end
 -- leat_cancel: cancels tasks.
 -- KEYS: all.
 -- ARGV: group, 1 to tell the workers at once (0: with their next heartbeat), then for each of at most PAGE tasks
--- its tid or label, and the token under which it was seen in go (elsewhere it is found without: '').
+-- its tid or label, and '' or, if it is not indexed yet, the token under which it was seen in go.
 -- Reply: PROTOCOL, then for each: cancelled; 'asked CONSUMER' (it is claimed: its worker, or whoever takes it
 -- over, ends it, and it becomes cancelled unless it succeeds before); gone (no longer there: look again); or the
 -- error.
@@ -196,6 +193,7 @@ local function dead_retry_step(q, id, task)
   if task.unique then
     leat.hold_unique(q, task.unique, task.tid)
   end
+  leat.drop_index(q, task.tid, task.token)
   redis.call('XDEL', q[DEAD], id)
 end
 
@@ -234,18 +232,26 @@ function leat.dead_retry(keys, args)
   return reply
 end
 
+local function dead_drop_step(q, letter)
+  leat.drop_index(q, letter.tid, letter.token)
+  redis.call('XDEL', q[DEAD], letter.token:sub(2))
+end
+
 -- leat_dead_drop: deletes dead letters.
 -- KEYS, ARGV and reply: as of leat_dead_retry.
--- Safe to stop: each is deleted by one command.
+-- Safe to stop: each dead letter is a whole step.
 function leat.dead_drop(keys, args)
   local q = open(keys, ALL_KEYS)
   check_letter_ids(args)
   local reply, dropped = { PROTOCOL }, 0
   for i, id in ipairs(args) do
-    local gone = redis.call('XDEL', q[DEAD], id) == 0
+    local letter = leat.task_at(q, 'd' .. id)
+    if letter then
+      whole_step(dead_drop_step, q, letter)
+      dropped = dropped + 1
+    end
     leat.forget_hook(q, id)
-    reply[i + 1] = gone and 'gone' or 'ok'
-    dropped = dropped + (gone and 0 or 1)
+    reply[i + 1] = letter and 'ok' or 'gone'
   end
   if dropped > 0 then
     count(q, 'dead_dropped', dropped)

@@ -158,13 +158,28 @@ function repairs.group(q)
   leat.ensure_groups(q, leat.read_reclaim(q))
 end
 
-local function repair_one(q, kind, subject, confirmed)
-  if q.work >= PAGE then
-    return 'more'
+-- subject: as of the finding.
+function repairs.index(q, subject)
+  if subject == 't:' then
+    leat.index_older(q)
+    return not leat.is_indexed(q) and 'more' or nil
   end
-  local state = leat.check_again(q, kind, subject, confirmed)
-  if state ~= 'found' then
-    return state
+  whole_step(function()
+    if subject:sub(1, 2) == 't:' then
+      hash_drop(q, NAMES, subject)
+    else
+      leat.put_index(q, leat.task_at(q, subject).tid, subject)
+    end
+  end, q)
+end
+
+local function repair_one(q, kind, subject)
+  if not leat.checks[kind] then
+    fail('BADARG unknown kind of finding: ' .. shown(tostring(kind)))
+  elseif q.work >= PAGE then
+    return 'more'
+  elseif not leat.checks[kind](q, subject) then
+    return 'gone'
   elseif not repairs[kind] then
     return 'left it has to be repaired by hand'
   end
@@ -179,15 +194,19 @@ end
 
 -- leat_repair: repairs findings that still hold.
 -- KEYS: all.
--- ARGV: as of leat_recheck.
--- Reply: PROTOCOL, then for each: repaired, gone (it does not hold, or no longer), unsure (read on in go and ask
--- again), more (call again with it), 'left WHY', or the error.
+-- ARGV: group, '', then kind, subject and '' of at most PAGE findings as leat_doctor returned them.
+-- Reply: PROTOCOL, then for each: repaired, gone (it does not hold, or no longer), more (call again with it),
+-- 'left WHY', or the error.
 -- Safe to stop: each finding is checked again in the step that repairs it, and each step can be repeated.
 function leat.repair(keys, args)
-  local q, reply = leat.open_findings(keys, args), { PROTOCOL }
-  q.work = 0
+  local q, reply = open(keys, ALL_KEYS, args[1]), { PROTOCOL }
+  if (#args - 2) % 3 ~= 0 or #args - 2 > 3 * PAGE then
+    fail('BADARG give kind, subject and an empty text of at most ' .. PAGE .. ' findings')
+  end
+  leat.check_types(q)
+  q.work, q.bytes = 0, 0
   for i = 3, #args, 3 do
-    local fine, state = pcall(repair_one, q, args[i], args[i + 1], args[i + 2])
+    local fine, state = pcall(repair_one, q, args[i], args[i + 1])
     reply[#reply + 1] = fine and state or message_of(state)
   end
   pcall(leat.offer_lane_task, q)

@@ -47,7 +47,7 @@ function leat.make_ready(q, tid, list)
   if lane or leat.has_lanes(q) then
     return leat.to_lane(q, tid, lane or '')
   end
-  add_entry(q, q[GO], list)
+  leat.put_index(q, tid, 'g' .. add_entry(q, q[GO], list))
   hash_drop(q, WAITING, tid)
 end
 
@@ -160,10 +160,13 @@ local function drop_record(q, token)
 end
 leat.drop_record = drop_record
 
--- The last part of a whole step: what the task becomes has been written before.
-local function remove(q, token)
+-- The last part of a whole step: what the task becomes has been written before. tid: nil if nothing tells it.
+local function remove(q, token, tid)
   local stream, id = stream_of(q, token)
   drop_record(q, token)
+  if tid and stream == q[GO] then
+    leat.drop_index(q, tid, token)
+  end
   redis.call('XDEL', stream, id)
   redis.pcall('XACK', stream, q.group, id)
 end
@@ -192,7 +195,7 @@ local function end_step(q, task, letter)
   leat.release_names(q, task)
   leat.forget_expiry(q, task)
   leat.forget_cancel(q, task.tid)
-  remove(q, task.token)
+  remove(q, task.token, task.tid)
 end
 
 -- leat_claim reports these ends, because no worker has run the task in this call.
@@ -273,6 +276,7 @@ local function requeue_step(q, task, record)
     task.from = task.token
   end
   local moved = 'g' .. add_entry(q, q[GO], encode(task))
+  leat.put_index(q, task.tid, moved)
   leat.watch_expiry(q, task, task.tid)
   if not record then
     leat.move_record(q, old_from, task.token, moved)
@@ -307,7 +311,7 @@ local function settle_vanished_step(q, token, record)
     leat.release_names(q, record)
     leat.forget_cancel(q, record.tid)
   end
-  remove(q, token)
+  remove(q, token, record and record.tid)
 end
 
 -- Settles an entry that was trimmed or deleted by hand. If it was claimed, its record is all that is left of the

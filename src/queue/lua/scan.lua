@@ -134,7 +134,7 @@ end
 -- the records ('r…'), the awaited tasks ('a…') and the dead letters ('d'). Returns '' at the end.
 function leat.scan(q, cursor, lease, out)
   local kind, start = cursor:sub(1, 1), cursor:sub(2)
-  if leat.continue_rejoin(q) then
+  if leat.index_older(q) or leat.continue_rejoin(q) then
     return cursor
   end
   if kind == 'r' then

@@ -355,12 +355,12 @@ local function list_waiting(q, cursor, limit, rows)
 end
 
 -- Follow-ups wait for the holder of their unique key. They are found by its name only.
-local function list_following(q, cursor, limit, rows)
+local function list_following(q, cursor, _, rows)
   if redis.call('HLEN', q[WAITING]) == redis.call('ZCARD', q[LANED]) then
     return ''
   end
   local start = str(number_arg(cursor, 'the cursor'))
-  local page = redis.call('HSCAN', q[NAMES], start, 'MATCH', 'n:*', 'COUNT', str(limit))
+  local page = redis.call('HSCAN', q[NAMES], start, 'MATCH', 'n:*', 'COUNT', str(CHUNK))
   for i = 2, #page[2], 2 do
     local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], page[2][i]:match('^%S*')))
     if list then
@@ -413,10 +413,18 @@ local function whole(task, state, extra)
   return { PROTOCOL, '', row(task, state, extra), packed and cmsgpack.unpack(packed) or fields, task.history }
 end
 
+local function show_waiting(q, tid)
+  local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
+  local task = decode('w', list or {})
+  task.tid = tid
+  local due = redis.call('ZSCORE', q[DELAYED], tid) or '0'
+  return whole(task, list and waiting_state(q, task) or 'damaged', { 'due_ms', due })
+end
+
 -- The task of an entry: running, claimed (read by a worker) or ready.
-local function show_entry(q, token)
-  local task = fetch(q, token)
-  local record = task and record_of(q, token)
+local function show_entry(q, task)
+  local token = task.token
+  local record = record_of(q, token)
   if record then
     return running_row(whole, task, record, { 'token', token })
   end
@@ -440,56 +448,52 @@ function leat.letter_row(task)
   return row(task, 'dead', letter_extra(task))
 end
 
-local function show_letter(task)
-  return whole(task, 'dead', letter_extra(task))
+-- kind: 'g' if the task is wanted only while it lives, 'd' if only its dead letter is.
+local function show_place(q, kind, tid, place, task)
+  local is_dead = place and place:sub(1, 1) == 'd'
+  if not place or kind == 'g' and is_dead or kind == 'd' and not is_dead then
+    return nil
+  elseif place == 'w' then
+    return show_waiting(q, tid)
+  elseif is_dead then
+    return whole(task, 'dead', letter_extra(task))
+  end
+  return show_entry(q, task)
 end
 
--- Searches one page of go or dead for the task.
-local function show_scan(q, tid, cursor)
-  local kind, start = cursor:sub(1, 1), cursor:sub(2)
-  local tasks, following = page_of(kind == 'g' and q[GO] or q[DEAD], kind, start, PAGE)
-  for _, task in ipairs(tasks) do
-    if task.tid == tid then
-      return kind == 'g' and show_entry(q, task.token) or show_letter(task)
-    end
-  end
-  if following ~= '' then
-    return { PROTOCOL, kind .. following }
-  end
-  return { PROTOCOL, kind == 'g' and 'd0-0' or '' }
+-- The dead letter right after that one, if it is the task's. A task may have two, after edits by hand.
+local function letter_after(q, tid, start)
+  local found = redis.call('XRANGE', q[DEAD], '(' .. start, '+', 'COUNT', '1')[1]
+  local letter = found and decode('d' .. found[1], found[2])
+  return letter and letter.tid == tid and letter or nil
 end
 
 -- leat_show: one task.
 -- KEYS: all.
--- ARGV: group, a tid or a label, cursor ('' at first).
+-- ARGV: group; a tid, a label, or the id of a dead letter's entry; cursor ('' at first; 'g0-0': only if it lives;
+-- 'd0-0': only if it is a dead letter, or 'd' and an id: the dead letter right after that one).
 -- Reply: PROTOCOL, cursor (not '': call again with it), and if the task was found: its row, {name, value …} of the
--- task, its history. go and dead are searched page by page, because neither is indexed by task.
+-- task, its history. Only as long as older entries are not indexed, one that is not found has to be searched for.
 -- Safe to stop: no writes.
 function leat.show(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
-  local tid, cursor = args[2], args[3]
-  tid = leat.tid_of(q, tid)
-  if cursor ~= '' then
-    return show_scan(q, tid, cursor)
+  local tid, kind, start = leat.tid_of(q, args[2]), args[3]:sub(1, 1), args[3]:sub(2)
+  local letter = kind == 'd' and start ~= '0-0' and letter_after(q, tid, start)
+  local answer = letter and show_place(q, kind, tid, letter.token, letter)
+    or show_place(q, kind, tid, leat.place_of(q, tid))
+  local found, following = {}, ''
+  if not answer and not leat.is_indexed(q) then
+    found, following = leat.search(q, kind == '' and 'g0-0' or args[3], function(other)
+      return other == tid
+    end)
   end
-  local packed = redis.call('HGET', q[WAITING], tid)
-  if packed then
-    local list = leat.unpack_waiting(packed)
-    local task = decode('w', list or {})
-    task.tid = tid
-    local due = redis.call('ZSCORE', q[DELAYED], tid) or '0'
-    return whole(task, list and waiting_state(q, task) or 'damaged', { 'due_ms', due })
+  if not answer and following == '' and kind ~= 'g' then
+    found[1] = found[1] or leat.task_at(q, 'd' .. args[2])
   end
-  if tid:match('^%d+%-%d+$') then
-    if fetch(q, 's' .. tid) then
-      return show_entry(q, 's' .. tid)
-    end
-    local letter = redis.call('XRANGE', q[DEAD], tid, tid)
-    if letter[1] then
-      return show_letter(decode('d' .. tid, letter[1][2]))
-    end
+  if found[1] then
+    answer = show_place(q, kind, tid, found[1].token, found[1])
   end
-  return { PROTOCOL, 'g0-0' }
+  return answer or { PROTOCOL, following }
 end
 
 end

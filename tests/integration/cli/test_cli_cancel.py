@@ -17,8 +17,8 @@ def cancel(leat, *args, **options):
     return done.stdout.splitlines(), done.returncode
 
 
-@pytest.fixture
-def places(queue):
+@pytest.fixture(params=['indexed', 'of an older library'])
+def places(queue, request):
     """{place: tid} of a task in every place, with 250 others in the requeue stream."""
     queue.register('w1:1:a')
     found = {}
@@ -46,6 +46,9 @@ def places(queue):
     [found['stream']] = queue.add(dict(TASK, id='label-stream'))
     [found['lane']] = queue.add(dict(TASK, id='label-lane', lane='blue'))
     assert len(fillers) == 250
+    queue.forget_index()
+    if request.param == 'indexed':
+        queue.scan('w1:1:a')
     return found
 
 
@@ -61,7 +64,7 @@ def test_every_place(leat, queue, places, by_label):
                      for name, id in zip(names, ids)]
     assert len(queue.places()) == 251
     assert queue.redis.smembers(queue.cancel) == {places['running'].encode()}
-    assert queue.redis.hkeys(queue.names) == [b'i:label-running']
+    assert list(queue.held()) == [b'i:label-running']
     # a second cancel does not find the tasks that are gone
     lines, code = cancel(leat, *ids)
     assert code == NOT_FOUND

@@ -161,6 +161,7 @@ def test_an_id_of_two(leat, queue):
     add = queue.redis.execute_command
     add('XADD', queue.dead, '5-0', 'command', 'x', 'leat.tid', '7-0', 'leat.fields', '1')
     add('XADD', queue.dead, '7-0', 'command', 'y', 'leat.tid', '9-0', 'leat.fields', '1')
+    queue.forget_index()
     assert 'dropped 1 dead letter\n' in leat('dead', 'drop', '7-0', '5-0', '7-0').stdout
     assert dead_tids(queue) == ['9-0']
     assert 'dropped 1 dead letter\n' in leat('dead', 'drop', '7-0').stdout

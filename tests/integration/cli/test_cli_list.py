@@ -186,6 +186,7 @@ def test_a_task_id_before_an_entry_id(leat, queue):
     for entry, tid, command in ((letter, first, 'first'), ('6-6', letter, 'second')):
         queue.redis.execute_command('XADD', queue.dead, entry, 'command', command, 'leat.tid', tid,
                                     'leat.cause', 'exit', 'leat.fields', '1')
+    queue.forget_index()
     for args in (['show'], ['dead', 'show']):
         done = leat(*args, '--json', letter)
         shown = json.loads(done.stdout)

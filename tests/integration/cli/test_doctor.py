@@ -87,7 +87,7 @@ def test_many_findings_are_counted_and_a_few_are_shown(doctor, leat, queue):
     assert '\x1b' not in page
     code, found = doctor('--repair')
     assert (code, found['name']['repaired'], len(found['name']['examples'])) == (REPAIRED, 3010, 20)
-    assert not queue.redis.exists(queue.names)
+    assert queue.held() == {}
 
 
 # ---- around the queue
@@ -268,7 +268,7 @@ for i = 1, 25000 do
   redis.call('HSET', KEYS[3], 'i:s' .. i, id)
   local tid = 5000 + i .. '-2'
   redis.call('XADD', KEYS[2], tid, 'command', 'true', 'id', 'g' .. i, 'leat.tid', tid, 'leat.fields', '2')
-  redis.call('HSET', KEYS[3], 'i:g' .. i, tid, 'u:k' .. i, tid)
+  redis.call('HSET', KEYS[3], 'i:g' .. i, tid, 'u:k' .. i, tid, 't:' .. tid, 'g' .. tid)
   tid = 5000 + i .. '-3'
   redis.call('HSET', KEYS[4], tid, cmsgpack.pack({ 'command', 'true', 'leat.tid', tid, 'leat.fields', '1' }))
   redis.call('ZADD', KEYS[5], 9e14, tid)

@@ -478,13 +478,13 @@ def test_deleted_records_and_names_come_back(daemon, queue, leat, latch):
     daemon({'queue': {'lease': '60s'}}).wait_ready()
     [tid] = queue.add({'command': latch.command, 'id': 'label', 'unique': 'key'})
     wait_until(lambda: queue.redis.hlen(queue.running) == 1)
-    names = queue.redis.hgetall(queue.names)
+    names = queue.held()
     queue.redis.delete(queue.running, queue.names)
     wait_until(lambda: '"unrecorded"' in leat('doctor', '--json').stdout)
     queue.call('conf', 'lease_ms', 2000)  # the next renewal comes at once
     wait_until(lambda: queue.redis.hlen(queue.running) == 1)
-    assert queue.redis.hgetall(queue.names) == names
+    assert queue.held() == names
     assert queue.enqueue({'command': 'true', 'id': 'label'}) == [('exists', tid)]
     latch.open()
     wait_until(lambda: queue.counter('succeeded') == 1)
-    assert queue.redis.hlen(queue.names) == queue.redis.hlen(queue.running) == 0
+    assert queue.held() == {} and queue.redis.hlen(queue.running) == 0

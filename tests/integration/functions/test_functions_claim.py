@@ -107,7 +107,7 @@ def test_expired_tasks_are_dead_lettered_unstarted(queue):
     assert tids(queue.begin('w1', 3)) == [alive, odd]
     [(_, letter)] = queue.letters()
     assert (letter['leat.tid'].decode(), letter['leat.cause']) == (dead, b'expired')
-    assert letter['leat.attempts'] == b'0' and queue.redis.hlen(queue.names) == 0
+    assert letter['leat.attempts'] == b'0' and queue.held() == {}
 
 
 def test_expired_ones_do_not_use_up_the_call(queue):
@@ -283,7 +283,7 @@ def test_crashes_end_in_the_dead_letters_after_the_budget(queue):
     [(_, letter)] = queue.letters()
     assert (letter['leat.tid'].decode(), letter['leat.cause']) == (tid, b'crash')
     assert letter['leat.crashes'] == b'3' and letter['leat.attempts'] == b'0'
-    assert queue.places() == {tid: ['dead']} and queue.redis.hlen(queue.names) == 0
+    assert queue.places() == {tid: ['dead']} and queue.held() == {}
     assert queue.redis.hlen(queue.running) == 0
 
 
@@ -451,7 +451,7 @@ def test_records_without_an_entry_are_swept(queue, client):
     client.hset(queue.conf, 'hold_until', 0)
     client.hdel(queue.stats, 'swept')
     queue.scan('w2')
-    assert client.hlen(queue.running) == 0 and client.hlen(queue.names) == 0
+    assert client.hlen(queue.running) == 0 and queue.held() == {}
     assert [letter['leat.cause'] for _, letter in queue.letters()] == [b'vanished']
 
 

@@ -31,7 +31,7 @@ def test_retry_brings_the_task_back_whole(queue):
     assert task.fields == {'command': b'x0', 'payload': b'a\0b', 'id': b'label'}
     assert queue.enqueue({'command': 'y', 'id': 'label'}) == [('exists', tid)]
     assert '1 w1 ' in queue.show(tid)['history']
-    assert queue.finish('w1', task) == 'ok' and not queue.redis.exists(queue.names)
+    assert queue.finish('w1', task) == 'ok' and queue.held() == {}
 
 
 def test_retry_does_not_take_a_name_from_a_living_task(queue):

@@ -1,10 +1,10 @@
-"""leat_doctor, leat_recheck and leat_repair: each kind of damage is found and repaired without losing a task,
+"""leat_doctor and leat_repair: each kind of damage is found and repaired without losing a task,
 also if any one write of the repair fails."""
 import pytest
 import redis
 
 from harness.functions.damages import ALSO, CASES, NO_TASK, claimed, make_dead_consumer, settle, silence
-from harness.functions.doctor import Doctor
+from harness.functions.doctor import Doctor, Finding
 from harness.functions.failing import Failing
 from harness.queue import Queue, text, trailer
 
@@ -38,12 +38,10 @@ def test_damage_is_found_and_repaired(queue, case):
 
 
 def test_looking_writes_nothing(queue, case):
-    """leat_doctor and leat_recheck change no key."""
+    """leat_doctor changes no key."""
     case[2](queue)
     before = {key: queue.redis.dump(key) for key in queue.redis.keys()}
-    doctor = Doctor(queue)
-    found = doctor.look()
-    doctor.second('recheck', found)
+    Doctor(queue).look()
     assert {key: queue.redis.dump(key) for key in queue.redis.keys()} == before
 
 
@@ -144,63 +142,44 @@ def test_an_unused_queue(queue):
 
 
 def test_a_task_that_moves_is_never_an_orphan(queue):
-    """A named task that moves between the stream, the requeue stream and waiting during the search is found
-    by the second check and by the repair."""
+    """The names of a task that moves between the stream, the requeue stream and waiting are no finding, and a
+    finding that no longer holds is not repaired."""
+    orphans = [Finding([b'name', name, b'']) for name in (b'i:label', b'u:k')]
     [task] = claimed(queue, {'command': 'true', 'id': 'label', 'unique': 'k'})
     doctor = Doctor(queue)
-    doctor.read_go()
-    queue.finish('w1', task, 'release')
-    # in the requeue stream, behind the position that was read
-    found = [one for page in doctor.pages() for one in page]
-    assert [one.what for one in found] == [('name', 'i:label'), ('name', 'u:k')] or [
-        one.what for one in found] == [('name', 'u:k'), ('name', 'i:label')]
-    assert doctor.second('recheck', found) == ['gone', 'gone']
-    assert doctor.second('repair', found) == ['gone', 'gone']
-    # waiting
-    [task] = queue.begin('w1')
-    queue.finish('w1', task, 'retry', cause='exit', status='1', delay=600000)
-    assert doctor.second('repair', found) == ['gone', 'gone']
-    # in the requeue stream again, and read there
-    queue.redis.zadd(queue.delayed, {task.tid: 1})
-    [task] = queue.begin('w1')
-    doctor.read_go()
-    assert task.tid in doctor.in_go
-    # the name now belongs to another task, so the proof of the first one is void
+    for outcome in ('release', 'retry', 'release'):
+        assert doctor.look() == [] and doctor.second(orphans) == ['gone', 'gone']
+        queue.finish('w1', task, outcome, cause='exit', status='1', delay=0 if outcome == 'release' else 600000)
+        assert doctor.look() == [] and doctor.second(orphans) == ['gone', 'gone']
+        if outcome == 'retry':
+            queue.redis.zadd(queue.delayed, {task.tid: 1})
+        [task] = queue.begin('w1')
+    # the names belong to another task by then
     assert queue.finish('w1', task) == 'ok'
-    assert queue.redis.hlen(queue.names) == 0
+    assert queue.held() == {}
     queue.add({'command': 'true', 'id': 'label'}, {'command': 'false', 'unique': 'k'})
-    assert doctor.second('repair', found) == ['gone', 'gone']
+    assert doctor.second(orphans) == ['gone', 'gone']
     queue.redis.delete(queue.stream)
-    assert doctor.second('repair', found) == ['unsure', 'unsure']
+    queue.call('init', queue.group)
+    assert doctor.second(orphans) == ['repaired', 'repaired']
 
 
-def test_requeue_stream_that_grows_faster_than_it_is_read(queue):
-    """If more is requeued than was read, the answer is unsure: read on, and ask again."""
+def test_nothing_is_an_orphan_before_older_entries_are_indexed(queue):
+    """As long as a task may be in the requeue stream unseen, its names are no finding. The repair completes the
+    index first, in bounded steps, and then knows."""
     queue.register('w1')
-    doctor = Doctor(queue)
-    doctor.read_go()
-    queue.redis.hset(queue.names, 'i:label', NO_TASK)
+    queue.redis.hset(queue.names, mapping={'i:label': NO_TASK, 'i:living': '7-7', 't:': 'g0-0'})
+    queue.redis.xadd(queue.go, {'command': 'true', 'id': 'living', 'leat.tid': '7-7', 'leat.fields': '2'})
     pipe = queue.redis.pipeline()
-    for _ in range(1200):
-        pipe.xadd(queue.go, {'command': 'true'})
+    for number in range(2500):
+        pipe.xadd(queue.go, {'command': 'true', 'leat.tid': f'8-{number}', 'leat.fields': '1'})
     pipe.execute()
-    found = [one for page in doctor.pages() for one in page]
-    assert doctor.second('repair', found) == ['unsure']
-    doctor.read_go()
-    assert doctor.second('repair', found) == ['repaired']
-
-
-def test_requeue_stream_that_began_again_with_lower_ids(queue):
-    """A requeue stream that was deleted and began again with lower ids counts as another stream."""
-    queue.register('w1')
-    queue.redis.xadd(queue.go, {'command': 'true'})
     doctor = Doctor(queue)
-    doctor.read_go()
-    queue.redis.hset(queue.names, 'i:label', '7-7')
-    found = [one for page in doctor.pages() for one in page]
-    queue.redis.delete(queue.go)
-    queue.redis.xadd(queue.go, {'command': 'true', 'leat.tid': '7-7', 'leat.fields': '1'}, id='5-1')
-    assert doctor.second('repair', found) == ['unsure']
+    found = doctor.look()
+    assert [one.what for one in found] == [('index', 't:')]
+    assert [doctor.second(found) for _ in range(5)] == [['more'], ['more'], ['more'], ['repaired'], ['gone']]
+    assert len(queue.index()) == 2501 and queue.index()['7-7'] == 'g' + queue.entries('go')[0][0]
+    assert [one.what for one in doctor.look()] == [('name', 'i:label')]
 
 
 def test_a_consumer_that_returns_is_left_alone(queue):
@@ -221,7 +200,7 @@ def test_a_leased_entry_of_a_silent_consumer_stays(queue):
         'XCLAIM', queue.stream, queue.group, 'w1', 0, token[1:], 'IDLE', 0, 'JUSTID')
     queue.redis.execute_command('XGROUP', 'CREATECONSUMER', queue.stream, queue.group, 'w1')
     doctor = Doctor(queue)
-    found = [one for one in doctor.unproved() if one.kind == 'consumer']
+    found = [one for one in doctor.look() if one.kind == 'consumer']
     for one, state in doctor.repair(found):
         assert state in ('gone', 'left some of its entries still have a lease')
     assert token in queue.pending('w1')
@@ -235,7 +214,7 @@ def test_a_consumer_with_many_entries(queue):
     silence(queue, 'w1')
     doctor = Doctor(queue)
     [one] = [one for one in doctor.look() if one.kind == 'consumer']
-    assert doctor.second('repair', [one]) == ['more']
+    assert doctor.second([one]) == ['more']
     assert 0 < queue.redis.xlen(queue.go) <= 100
     assert doctor.repair([one]) == [(one, 'repaired')]
     assert len(settle(queue)) == 250
@@ -299,12 +278,11 @@ def test_arguments_are_checked(queue):
         with pytest.raises(redis.ResponseError, match='BADARG'):
             queue.call('doctor', queue.group, *args)
     for args in (['kind', 'x', ''], ['name', 'x'], ['name', 'x', ''] * 101):
-        for function in ('recheck', 'repair'):
-            try:
-                [answer] = queue.call(function, queue.group, 'tids', *args)
-                assert 'BADARG' in text(answer)
-            except redis.ResponseError as error:
-                assert 'BADARG' in str(error)
+        try:
+            [answer] = queue.call('repair', queue.group, '', *args)
+            assert 'BADARG' in text(answer)
+        except redis.ResponseError as error:
+            assert 'BADARG' in str(error)
 
 
 def test_pages_are_bounded(queue):

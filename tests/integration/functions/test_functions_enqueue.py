@@ -62,7 +62,7 @@ def test_the_same_id_twice_in_one_call(queue):
         {'command': 'a', 'id': 'x'}, {'command': 'b', 'id': 'x'}, {'command': 'c', 'id': ''},
         {'command': 'd', 'id': ''})
     assert (first, second, third, fourth) == ('new', 'exists', 'new', 'new') and same == tid
-    assert queue.redis.hlen(queue.names) == 1 and queue.status()['total_enqueued'] == 3
+    assert len(queue.held()) == 1 and queue.status()['total_enqueued'] == 3
 
 
 @pytest.mark.parametrize('task, word', [

@@ -57,7 +57,7 @@ def test_the_next_call_ends_it(queue, wait_until, call):
     wait_expired(queue, wait_until)
     CALLS[call](queue)
     assert ends(queue) == [(tid, 'expired')] and queue.counter('expired') == 1
-    assert queue.places() == {tid: ['dead']} and not queue.redis.exists(queue.names)
+    assert queue.places() == {tid: ['dead']} and queue.held() == {}
 
 
 PLACES = ['stream', 'XADD', 'delayed', 'lane', 'go', 'retrying', 'following', 'read']

@@ -329,7 +329,7 @@ def test_nothing_is_left_in_the_end(failing, case):
             assert not try_step(case, queue, before)
         run_to_the_end(queue)
         assert queue.pending() == [] and queue.redis.hgetall(queue.running) == {}, (case.name, at)
-        assert queue.redis.hgetall(queue.names) == {}, (case.name, at)
+        assert queue.held() == {}, (case.name, at)
         assert not queue.redis.exists(queue.cancel), (case.name, at)
         counts = [name for name in queue.redis.hkeys(queue.stats) if name.startswith(b'r:')]
         assert counts == [], (case.name, at)

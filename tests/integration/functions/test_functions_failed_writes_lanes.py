@@ -237,6 +237,6 @@ def run_to_the_end(queue):
             assert queue.finish('w9', task) == 'ok'
     assert [place for place in queue.places().values() if place != ['dead']] == []
     assert queue.pending() == [] and queue.redis.hgetall(queue.running) == {}
-    assert [value for value in queue.redis.hvals(queue.names) if value[:1] != b'@'] == []
+    assert [value for value in queue.held().values() if value[:1] != b'@'] == []
     assert [name for name in queue.redis.hkeys(queue.stats) if name[:2] == b'r:'] == []
     assert queue.redis.zcard(queue.laned) == 0

@@ -27,7 +27,7 @@ def overtaken(queue, **fields):
 
 def nothing_left(queue):
     return (queue.places() == {} and queue.pending() == [] and not queue.redis.exists(queue.running)
-            and not queue.redis.exists(queue.names))
+            and queue.held() == {})
 
 
 def test_success_leaves_nothing(queue):
@@ -221,7 +221,7 @@ def test_a_deleted_entry_is_settled_from_its_record(queue, client):
     [(_, letter)] = queue.letters()
     assert letter['leat.cause'] == b'vanished' and letter['leat.tid'].decode() == task.tid
     assert queue.finish('w1', task, 'retry', again=True) == 'gone' and len(queue.letters()) == 1
-    assert not client.exists(queue.names) and queue.pending() == []
+    assert queue.held() == {} and queue.pending() == []
     task = begin_one(queue)
     client.xdel('emails', task.token[1:])
     assert queue.finish('w1', task) == 'ok' and len(queue.letters()) == 1
@@ -295,6 +295,6 @@ def test_an_id_with_any_bytes_is_released(queue):
     """Spaces, NUL and dashes at the ends of an id do not confuse the record."""
     for id in (b' ', b'-', b'a b ', b'\0x\0', b'x\n', b'\xff'):
         assert queue.finish('w1', begin_one(queue, id=id)) == 'ok', id
-        assert not queue.redis.exists(queue.names), id
+        assert queue.held() == {}, id
         task = overtaken(queue, id=id)
-        assert queue.finish('w1', task) == 'ok' and not queue.redis.exists(queue.names), id
+        assert queue.finish('w1', task) == 'ok' and queue.held() == {}, id

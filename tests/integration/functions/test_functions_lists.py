@@ -244,7 +244,7 @@ def run_all(queue, number):
             assert queue.finish('w1', task) == 'ok'
     assert len(payloads) == number
     assert queue.places() == {} and queue.pending() == []
-    assert queue.redis.exists(queue.names, queue.lanes, queue.laned, queue.waiting) == 0
+    assert queue.redis.exists(queue.lanes, queue.laned, queue.waiting) == 0 and queue.held() == {}
     return payloads
 
 

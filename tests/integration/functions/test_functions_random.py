@@ -233,6 +233,6 @@ def test_everything_holds_after_each_step(queue, seed):
         except AssertionError as error:
             raise AssertionError(f'seed {seed}, step {number}, {name}: {error}') from error
     walk.drain()
-    assert [name for name, value in queue.redis.hgetall(queue.names).items() if value[:1] != b'@'] == []
+    assert [name for name, value in queue.held().items() if value[:1] != b'@'] == []
     assert [name for name in queue.redis.hkeys(queue.stats) if name[:2] == b'r:'] == []
     assert queue.redis.hgetall(queue.running) == {} and queue.redis.zcard(queue.laned) == 0

@@ -95,7 +95,7 @@ def test_a_deleted_entry_is_settled_when_its_renewal_finds_it(queue, client):
     client.xdel('emails', gone.token[1:])
     assert queue.renew('w1', tokens([gone, stays]))['lost'] == [gone.token]
     [(_, letter)] = queue.letters()
-    assert letter['leat.cause'] == b'vanished' and not client.exists(queue.names)
+    assert letter['leat.cause'] == b'vanished' and queue.held() == {}
     assert client.hlen(queue.running) == 1 and queue.pending() == [stays.token]
 
 
@@ -288,14 +288,14 @@ def test_a_deleted_record_is_restored(queue, lost, call):
     added, and the task's end counts, as ever."""
     queue.add(NAMED)
     [task] = queue.begin('w1')
-    before = queue.redis.hgetall(queue.names)
+    before = queue.held()
     for key in {'running': ['running'], 'names': ['names'], 'both': ['running', 'names']}[lost]:
         queue.redis.delete(getattr(queue, key))
     assert getattr(queue, call)('w1', [task.token], heartbeat=KNOWING)['lost'] == []
-    assert queue.redis.hgetall(queue.names) == before and queue.redis.hlen(queue.running) == 1
+    assert queue.held() == before and queue.redis.hlen(queue.running) == 1
     assert queue.enqueue(NAMED) == queue.enqueue({'command': 'x', 'unique': 'key'}) == [('exists', task.tid)]
     assert queue.finish('w1', task) == 'ok' and queue.places() == {}
-    assert queue.redis.hlen(queue.names) == queue.redis.hlen(queue.running) == 0
+    assert queue.held() == {} and queue.redis.hlen(queue.running) == 0
     assert queue.redis.hget(queue.stats, 'r:a') is None
 
 
@@ -316,4 +316,4 @@ def test_a_name_that_another_holds_stays(queue):
     queue.redis.delete(queue.names)
     [(_, other)] = queue.enqueue(NAMED)
     queue.renew('w1', [task.token], heartbeat=KNOWING)
-    assert other != task.tid and set(queue.redis.hvals(queue.names)) == {other.encode()}
+    assert other != task.tid and set(queue.held().values()) == {other.encode()}

@@ -145,13 +145,13 @@ def test_a_key_is_any_bytes(queue, key):
     first = queue.enqueue({'command': 'x', 'unique': key})[0]
     assert queue.enqueue({'command': 'y', 'unique': key}) == [('exists', first[1])]
     queue.finish('w1', queue.begin('w1')[0])
-    assert queue.redis.hgetall(queue.names) == {}
+    assert queue.held() == {}
 
 
 def test_an_empty_key_is_no_key(queue):
     """An empty key means no key."""
     assert [what for what, _ in queue.enqueue(dict(TASK, unique=''), dict(TASK, unique=''))] == ['new'] * 2
-    assert queue.redis.hgetall(queue.names) == {}
+    assert queue.held() == {}
 
 
 def test_keys_are_independent(queue):
@@ -240,7 +240,7 @@ def test_one_follow_up_starts_however_the_holder_ends(queue, end):
     [following] = queue.begin('w1')
     assert following.tid == tid and holder(queue) == f'{tid} {following.token}'
     queue.finish('w1', following)
-    assert queue.redis.hgetall(queue.names) == {} and queue.begin('w1') == []
+    assert queue.held() == {} and queue.begin('w1') == []
 
 
 @pytest.mark.parametrize('step', [
@@ -268,7 +268,7 @@ def test_a_follow_up_of_a_follow_up(queue):
         [task] = queue.begin('w1')
         assert task.tid == tid
     queue.finish('w1', task)
-    assert queue.redis.hgetall(queue.names) == {}
+    assert queue.held() == {}
 
 
 def test_a_follow_up_may_be_delayed(queue):
@@ -297,7 +297,7 @@ def test_a_cancelled_follow_up_leaves_the_holder_alone(queue):
     task = begin(queue)
     [(_, tid)] = queue.enqueue(dict(NEXT, id='label'))
     assert cancel(queue, tid) == 'cancelled'
-    assert holder(queue).split()[0] == task.tid and queue.redis.hlen(queue.names) == 1
+    assert holder(queue).split()[0] == task.tid and len(queue.held()) == 1
     assert queue.enqueue(NEXT)[0][0] == 'new'
 
 

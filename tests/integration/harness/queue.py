@@ -250,6 +250,21 @@ class Queue:
 
     # ---- reads of Redis without the functions
 
+    def held(self):
+        """The ids and unique keys that tasks hold: names without the index."""
+        return {name: value for name, value in self.redis.hgetall(self.names).items()
+                if not name.startswith(b't:')}
+
+    def forget_index(self):
+        """From now on, what is in the requeue stream and what is dead was put there by a library without an
+        index."""
+        self.redis.hdel(self.names, 't:', *[name for name in self.redis.hkeys(self.names) if name[:2] == b't:'])
+
+    def index(self):
+        """{tid: place} of the indexed tasks."""
+        return {text(name)[2:]: text(value) for name, value in self.redis.hgetall(self.names).items()
+                if name.startswith(b't:') and name != b't:'}
+
     def now(self):
         seconds, microseconds = self.redis.time()
         return seconds * 1000 + microseconds // 1000

@@ -126,7 +126,7 @@ def is_empty(queue):
     redis = queue.redis
     return not (redis.xlen(queue.stream) or redis.xlen(queue.go) or redis.hlen(queue.waiting)
                 or redis.hlen(queue.running) or redis.zcard(queue.delayed)
-                or redis.hlen(queue.names) or queue.pending())
+                or queue.held() or queue.pending())
 
 
 def wait_empty(queue, timeout=PATIENCE_S):

@@ -162,7 +162,7 @@ def test_numbers(queue):
     for number in (100, 101):
         fine = number == 100
         for call in (['dead_drop', *['1-1'] * number], ['cancel', queue.group, 0, *['1-1', ''] * number],
-                     ['recheck', queue.group, 'tids', *['name', 'x', ''] * number]):
+                     ['repair', queue.group, '', *['name', 'x', ''] * number]):
             try:
                 queue.call(*call)
                 assert fine, call

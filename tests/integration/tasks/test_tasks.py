@@ -242,7 +242,7 @@ def test_dead_letter_keeps_every_byte(daemon, queue, folder):
     assert letter.tail('stdout') == output[-4096:]
     backwards = b''.join(reversed(output.splitlines(keepends=True)))
     assert len(letter.tail('stderr')) == 4096 and len(backwards) == len(output)
-    assert set(queue.redis.hkeys(queue.names)) == set() and queue.places() == {tid: ['dead']}
+    assert queue.held() == {} and queue.places() == {tid: ['dead']}
 
 
 @pytest.mark.parametrize('size, kept', [(99, 99), (100, 100), (101, 100), (200, 100), (100000, 100)])

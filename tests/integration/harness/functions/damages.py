@@ -1,7 +1,7 @@
 """Damage to a queue, by hand or by a fault, and what must be true after the repair."""
 import struct
 
-from ..queue import text
+from ..queue import text, trailer
 
 LONG = 10 ** 9
 NO_TASK = '5-5'
@@ -56,7 +56,7 @@ def is_letter(cause):
         [(_, letter)] = queue.letters()
         assert (text(letter['leat.tid']), text(letter['leat.cause'])) == (tid, cause)
         assert queue.redis.hlen(queue.running) == 0 and queue.pending() == []
-        assert queue.redis.hlen(queue.names) == 0
+        assert queue.held() == {}
     return after
 
 
@@ -94,7 +94,7 @@ def is_leased_again(queue, task):
     assert queue.pending('w1') == [task.token] and queue.redis.xlen(queue.go) == 0
     assert queue.renew('w1', [task.token])['lost'] == []
     assert queue.finish('w1', task) == 'ok'
-    assert queue.places() == {} and queue.redis.hlen(queue.names) == 0
+    assert queue.places() == {} and queue.held() == {}
 
 
 def silence(queue, consumer):
@@ -224,9 +224,9 @@ def make_waiting_nameless(queue):
 
 
 def is_up_with_names(queue, tid):
-    assert queue.redis.hgetall(queue.names) == {b'u:k': tid.encode(), b'i:label': tid.encode()}
+    assert queue.held() == {b'u:k': tid.encode(), b'i:label': tid.encode()}
     assert settle(queue) == [tid]
-    assert queue.redis.hlen(queue.names) == 0
+    assert queue.held() == {}
 
 
 def make_waiting_in_lane(queue):
@@ -274,7 +274,7 @@ def make_unique(queue):
 
 
 def no_names(queue, _):
-    assert queue.redis.hlen(queue.names) == 0
+    assert queue.held() == {}
 
 
 def make_unique_followed(queue):
@@ -325,15 +325,15 @@ def is_held(queue, tid):
 
 def make_unnamed(queue):
     [task] = claimed(queue, {'command': 'true', 'id': 'label', 'unique': 'k'})
-    before = queue.redis.hgetall(queue.names)
+    before = queue.held()
     queue.redis.delete(queue.names)
     return task, before
 
 
 def is_named(queue, made):
     task, before = made
-    assert queue.redis.hgetall(queue.names) == before
-    assert queue.finish('w1', task) == 'ok' and queue.redis.hlen(queue.names) == 0
+    assert queue.held() == before
+    assert queue.finish('w1', task) == 'ok' and queue.held() == {}
 
 
 def make_cancel(queue):
@@ -350,6 +350,37 @@ def no_key(name):
     def after(queue, _):
         assert not queue.redis.exists(getattr(queue, name))
     return after
+
+
+def make_index_missing(queue):
+    """A released task, and a dead letter, that the index does not have."""
+    released, dead = claimed(queue, {'command': 'true'}, {'command': 'false'})
+    queue.finish('w1', released, 'release')
+    queue.finish('w1', dead, 'dead', cause='exit', status='1')
+    queue.redis.hdel(queue.names, 't:' + released.tid, 't:' + dead.tid)
+    return released.tid, dead.tid
+
+
+def is_indexed(queue, tids):
+    places = {tid: 'g' + id for id, fields in queue.entries('go') for tid in [trailer(fields)['leat.tid']]}
+    places.update({text(fields['leat.tid']): 'd' + id for id, fields in queue.letters()})
+    assert queue.index() == places and set(places) == set(tids)
+    assert queue.call_off(tids[0]) == ['cancelled'] and queue.show(tids[1])['row']['state'] == b'dead'
+
+
+def make_index_wrong(queue):
+    """Entries of the index that lead nowhere, to another task, or are no place."""
+    tids = make_index_missing(queue)
+    other = 'g' + queue.entries('go')[0][0]
+    queue.redis.hset(queue.names, mapping={
+        't:' + tids[0]: 'g5-5', 't:' + tids[1]: other, f't:{NO_TASK}': 'd1-1', 't:a': 'x'})
+    return tids
+
+
+def make_index_gone(queue):
+    tids = make_index_missing(queue)
+    queue.redis.delete(queue.names)
+    return tids
 
 
 def make_group(queue):
@@ -397,6 +428,9 @@ CASES = {
     'running, its names gone': ('unnamed', make_unnamed, is_named),
     'cancel of nothing': ('cancel', make_cancel, no_key('cancel')),
     'awaited by nobody': ('awaited', make_awaited, no_key('awaited')),
+    'not in the index': ('index', make_index_missing, is_indexed),
+    'index leads elsewhere': ('index', make_index_wrong, is_indexed),
+    'index gone': ('index', make_index_gone, is_indexed),
     'group gone': ('group', make_group, is_read_again),
 }
 # further findings that one kind of damage causes
@@ -404,4 +438,5 @@ ALSO = {
     'unique key without a task': {'holder'}, 'unique key without a task, followed': {'holder', 'lane-count'},
     'record without entry': {'name'},
     'entry deleted': {'name'},
+    'moved to nowhere': {'index'},
 }

@@ -79,8 +79,12 @@ class Snapshot:
         for tid, fields in waiting:
             self.tasks.append(Live(text(tid), 'w' + text(tid), pairs(fields)))
         self.dead = [trailer(fields)['leat.tid'] for _, fields in dead]
+        self.letters = {'d' + text(id) for id, _ in dead}
         self.delayed = {member: float(score) for member, score in zip(delayed[::2], delayed[1::2])}
-        self.names = dict(zip(names[::2], names[1::2]))
+        names = dict(zip(names[::2], names[1::2]))
+        self.names = {name: value for name, value in names.items() if name[:2] != b't:'}
+        self.index = {text(name)[2:]: text(value) for name, value in names.items() if name[:2] == b't:'}
+        self.is_indexed = self.index.pop('', '') == 'done'
         self.lanes = set(lanes)
         # lane, NUL, 20 digits, '-', 20 digits
         self.laned = {}
@@ -159,6 +163,16 @@ class Snapshot:
                 assert not token or record and record[0] == 'b' and record[2] == tid, (name, value)
         return follows
 
+    def indexed(self):
+        """The index has each task of the requeue stream and each dead letter, and no other place. An entry
+        that was deleted by hand may be left in it, if nothing tells whose entry it was."""
+        places = {task.tid: task.place for task in self.tasks if task.place[0] == 'g'}
+        assert {tid: self.index.get(tid) for tid in places} == places, (places, self.index)
+        for tid in self.dead:
+            assert self.index.get(tid) in self.letters, (tid, self.index)
+        alive = {task.tid for task in self.tasks}
+        assert not (set(self.index) - set(places)) & alive, (self.index, alive)
+
     def unique_tasks(self, follows, asked):
         """At most one task of a key runs, and it holds the key as a running task."""
         for token, (state, _, tid, _, bound) in self.running.items():
@@ -215,6 +229,7 @@ class Snapshot:
     def check(self, asked=()):
         self.one_place_each()
         self.records()
+        self.indexed()
         follows = self.held_names()
         self.unique_tasks(follows, asked)
         self.waiting_tasks(follows)

@@ -1,0 +1,20 @@
+/*
+ * Ids of tasks that were typed as a prefix. A prefix consists of the first digits of an id, 6 to 13
+ * of them. It is never taken for one if it has ten digits: that is a time in seconds, which is
+ * often a label. A whole id is no prefix of another one.
+ */
+#ifndef LEAT_CLI_SHOW_EXPAND_ID_H
+#define LEAT_CLI_SHOW_EXPAND_ID_H
+
+#include "cli/lib/cli.h"
+
+struct expanded_id {
+    const char *id; /* as typed, or the whole id, which is in tid */
+    char tid[48];
+};
+
+/* Expands the id if it is the prefix of exactly one. `typed` must outlive the result. Returns 0, or
+ * an exit status after printing the error: EX_USAGE if it is the prefix of several ids. */
+int expand_id(struct cli *cli, const char *typed, struct expanded_id *expanded);
+
+#endif
