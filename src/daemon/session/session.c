@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
 #include "base/clock.h"
 #include "base/log/log.h"
@@ -15,7 +16,6 @@
 #include "base/timer.h"
 #include "config/lease_rule.h"
 #include "daemon/session/join.h"
-#include "daemon/session/reconnect.h"
 #include "daemon/session/server.h"
 #include "queue/calls.h"
 #include "queue/replies.h"
@@ -113,6 +113,30 @@ static void log_outage(struct session *session, double delay)
     session->outage = true;
 }
 
+/* Returns the exit code for an error that only an operator can mend, if it comes before the first
+ * success; 0: retry. */
+static int exit_code_of(enum redis_error error)
+{
+    switch (error) {
+    case REDIS_ERROR_DENIED:
+        return EX_NOPERM;
+    case REDIS_ERROR_UNFIT:
+    case REDIS_ERROR_FOREIGN:
+    case REDIS_ERROR_CALLER:
+        return EX_CONFIG;
+    case REDIS_ERROR_NONE:
+    case REDIS_ERROR_LOST:
+    case REDIS_ERROR_LATER:
+    case REDIS_ERROR_ROLE:
+    case REDIS_ERROR_NO_WRITE:
+    case REDIS_ERROR_NO_GROUP:
+    case REDIS_ERROR_NO_LIBRARY:
+    case REDIS_ERROR_OTHER:
+        return 0;
+    }
+    return 0;
+}
+
 static void on_failed(void *context)
 {
     struct session *session = context;
@@ -125,7 +149,7 @@ static void on_failed(void *context)
     close_all(session, was_up);
     session->failures++;
 
-    int exit_code = session->was_up ? 0 : reconnect_exit_code(session->error);
+    int exit_code = session->was_up ? 0 : exit_code_of(session->error);
     if (exit_code) {
         log_text(LOG_ERR, "%s; %s", session->why, redis_error_advice(session->error));
         session->events.fatal(session->events.context, exit_code);
