@@ -90,6 +90,22 @@ def test_nothing_is_taken_while_redis_refuses(daemon, queue, client):
     wait_until(lambda: len(queue.letters()) == 20)
 
 
+def test_nothing_is_read_while_redis_refuses(daemon, queue, client):
+    """While an outcome waits because Redis refuses it, a worker with free slots ends its blocking read, so that
+    new tasks stay in the stream; it reads again when the outcome has been settled."""
+    one = daemon({'queue': {'concurrency': 4}, 'retry': {'max_attempts': 1}}).wait_ready()
+    wait_blocked(client)
+    client.set(queue.dead, 'somebody else')
+    queue.add({'command': 'exit 1'})
+    one.wait_log('keeping it and retrying')
+    wait_blocked(client, 0)
+    queue.add({'command': 'true'})
+    assert queue.counter('succeeded') == 0 and len(queue.pending()) == 1
+    client.delete(queue.dead)
+    wait_until(lambda: queue.counter('succeeded') == 1 and len(queue.letters()) == 1)
+    wait_blocked(client)
+
+
 def test_work_connection_half_open(daemon, queue, client, proxy, through_proxy, folder):
     """If the connection of the blocking read is dead without an end, a worker that has to claim does not wait
     for it forever."""
