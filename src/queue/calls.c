@@ -14,13 +14,7 @@
 static void begin_function(struct command *command, const struct queue *queue, const char *name,
                            size_t keys)
 {
-    command_begin(command);
-    command_add_text(command, "FCALL");
-    command_add_text(command, name);
-    command_add_number(command, (int64_t)keys);
-    for (size_t i = 0; i < keys; i++) {
-        command_add_text(command, queue->keys[i]);
-    }
+    queue_begin(command, queue, name, keys, 0);
 }
 
 /* Workers' functions take the group and the consumer first. */
@@ -28,8 +22,7 @@ static void begin_worker(struct command *command, const struct queue *queue, con
                          const char *consumer)
 {
     begin_function(command, queue, name, QUEUE_KEYS);
-    command_add_text(command, queue->group);
-    command_add_text(command, consumer);
+    COMMAND_ADD(command, queue->group, consumer);
 }
 
 void queue_claim(struct command *command, const struct queue *queue, const char *consumer,
@@ -59,8 +52,7 @@ void queue_register(struct command *command, const struct queue *queue, const ch
     command_add_text(command, heartbeat);
     command_add_number(command, (int64_t)default_count);
     for (size_t i = 0; i < default_count; i++) {
-        command_add_text(command, defaults[i].name);
-        command_add_text(command, defaults[i].value);
+        COMMAND_ADD(command, defaults[i].name, defaults[i].value);
     }
     command_add_texts(command, tokens, token_count);
 }
@@ -107,13 +99,12 @@ void queue_finish_add(struct command *command, const struct queue_result *result
     for (size_t i = 0; i < count; i++) {
         told += pairs[i].value.size > 0;
     }
-    command_add_text(command, result->token);
-    command_add_text(command, verdict_name(result->outcome));
+    COMMAND_ADD(command, result->token, verdict_name(result->outcome));
     command_add_number(command, (int64_t)told);
     for (size_t i = 0; i < count; i++) {
         if (pairs[i].value.size > 0) {
             command_add_text(command, pairs[i].name);
-            command_add(command, pairs[i].value.data, pairs[i].value.size);
+            command_add_bytes(command, pairs[i].value);
         }
     }
 }
@@ -123,17 +114,13 @@ void queue_finish_add(struct command *command, const struct queue_result *result
 void queue_mark(struct command *command, const struct queue *queue, const char *counter,
                 int64_t count)
 {
-    command_begin(command);
-    command_add_text(command, "HINCRBY");
-    command_add_text(command, queue->keys[QUEUE_KEY_STATS]);
-    command_add_text(command, counter);
+    COMMAND_BEGIN(command, "HINCRBY", queue->keys[QUEUE_KEY_STATS], counter);
     command_add_number(command, count);
 }
 
 void queue_wait_replicas(struct command *command, int64_t replicas, int64_t timeout_ms)
 {
-    command_begin(command);
-    command_add_text(command, "WAIT");
+    COMMAND_BEGIN(command, "WAIT");
     command_add_number(command, replicas);
     command_add_number(command, timeout_ms);
 }
@@ -159,31 +146,26 @@ void queue_tell(struct command *command, const struct queue *queue, int64_t want
 void queue_block(struct command *command, const struct queue *queue, const char *consumer,
                  int64_t count)
 {
-    const char *const head[] = {"XREADGROUP", "GROUP", queue->group, consumer, "COUNT"};
-    const char *const tail[] = {
-        "BLOCK", "0", "STREAMS", queue->keys[QUEUE_KEY_GO], queue->keys[QUEUE_KEY_STREAM], ">", ">",
-    };
-    command_begin_texts(command, head, sizeof head / sizeof head[0]);
+    COMMAND_BEGIN(command, "XREADGROUP", "GROUP", queue->group, consumer, "COUNT");
     command_add_number(command, count);
-    command_add_texts(command, tail, sizeof tail / sizeof tail[0]);
+    COMMAND_ADD(command, "BLOCK", "0", "STREAMS", queue->keys[QUEUE_KEY_GO],
+                queue->keys[QUEUE_KEY_STREAM], ">", ">");
 }
 
 void queue_listen(struct command *command, const struct queue *queue, const char *wakeup_id)
 {
-    const char *const words[] = {
-        "XREAD", "BLOCK", "0", "STREAMS", queue->keys[QUEUE_KEY_BELL], wakeup_id,
-    };
-    command_begin_texts(command, words, sizeof words / sizeof words[0]);
+    COMMAND_BEGIN(command, "XREAD", "BLOCK", "0", "STREAMS", queue->keys[QUEUE_KEY_BELL],
+                  wakeup_id);
 }
 
 void queue_version(struct command *command)
 {
-    command_begin_texts(command, (const char *const[]){"FCALL", "leat_version", "0"}, 3);
+    COMMAND_BEGIN(command, "FCALL", "leat_version", "0");
 }
 
 void queue_load_library(struct command *command, bool replace)
 {
-    command_begin_texts(command, (const char *const[]){"FUNCTION", "LOAD"}, 2);
+    COMMAND_BEGIN(command, "FUNCTION", "LOAD");
     if (replace) {
         command_add_text(command, "REPLACE");
     }
@@ -192,8 +174,7 @@ void queue_load_library(struct command *command, bool replace)
 
 void queue_library_code(struct command *command)
 {
-    const char *const words[] = {"FUNCTION", "LIST", "LIBRARYNAME", "leat", "WITHCODE"};
-    command_begin_texts(command, words, sizeof words / sizeof words[0]);
+    COMMAND_BEGIN(command, "FUNCTION", "LIST", "LIBRARYNAME", "leat", "WITHCODE");
 }
 
 /* ---- producers' and operators' functions ---- */
@@ -211,8 +192,8 @@ void queue_enqueue_task(struct command *command, const char *due, size_t field_c
 
 void queue_enqueue_field(struct command *command, struct bytes name, struct bytes value)
 {
-    command_add(command, name.data, name.size);
-    command_add(command, value.data, value.size);
+    command_add_bytes(command, name);
+    command_add_bytes(command, value);
 }
 
 void queue_init_group(struct command *command, const struct queue *queue)
@@ -231,7 +212,7 @@ void queue_lanes(struct command *command, const struct queue *queue, struct byte
                  int64_t limit)
 {
     begin_function(command, queue, "leat_lanes", QUEUE_KEYS);
-    command_add(command, cursor.size > 0 ? cursor.data : "", cursor.size);
+    command_add_bytes(command, cursor);
     command_add_number(command, limit);
 }
 
@@ -239,35 +220,28 @@ void queue_list(struct command *command, const struct queue *queue, const char *
                 const char *cursor, int64_t limit, bool whole)
 {
     begin_function(command, queue, "leat_list", QUEUE_KEYS);
-    command_add_text(command, queue->group);
-    command_add_text(command, what);
-    command_add_text(command, cursor);
+    COMMAND_ADD(command, queue->group, what, cursor);
     command_add_number(command, limit);
     command_add_text(command, whole ? "1" : "0");
 }
 
 void queue_dead_last(struct command *command, const struct queue *queue)
 {
-    const char *const words[] = {"XREVRANGE", queue->keys[QUEUE_KEY_DEAD], "+", "-", "COUNT", "1"};
-    command_begin_texts(command, words, sizeof words / sizeof words[0]);
+    COMMAND_BEGIN(command, "XREVRANGE", queue->keys[QUEUE_KEY_DEAD], "+", "-", "COUNT", "1");
 }
 
 void queue_show(struct command *command, const struct queue *queue, const char *tid,
                 const char *cursor)
 {
     begin_function(command, queue, "leat_show", QUEUE_KEYS);
-    command_add_text(command, queue->group);
-    command_add_text(command, tid);
-    command_add_text(command, cursor);
+    COMMAND_ADD(command, queue->group, tid, cursor);
 }
 
 void queue_match(struct command *command, const struct queue *queue, const char *digits,
                  const char *cursor)
 {
     begin_function(command, queue, "leat_match", QUEUE_KEYS);
-    command_add_text(command, queue->group);
-    command_add_text(command, cursor);
-    command_add_text(command, digits);
+    COMMAND_ADD(command, queue->group, cursor, digits);
 }
 
 void queue_conf(struct command *command, const struct queue *queue, const char *name,
@@ -275,8 +249,7 @@ void queue_conf(struct command *command, const struct queue *queue, const char *
 {
     begin_function(command, queue, "leat_conf", QUEUE_KEYS);
     if (name) {
-        command_add_text(command, name);
-        command_add_text(command, value);
+        COMMAND_ADD(command, name, value);
     }
 }
 
@@ -284,22 +257,18 @@ void queue_pause(struct command *command, const struct queue *queue, const char 
                  const char *by)
 {
     begin_function(command, queue, "leat_gate", QUEUE_KEYS);
-    command_add_text(command, name);
-    command_add_text(command, on ? "1" : "0");
-    command_add_text(command, by);
+    COMMAND_ADD(command, name, on ? "1" : "0", by);
 }
 
 void queue_cancel_begin(struct command *command, const struct queue *queue, bool now)
 {
     begin_function(command, queue, "leat_cancel", QUEUE_KEYS);
-    command_add_text(command, queue->group);
-    command_add_text(command, now ? "1" : "0");
+    COMMAND_ADD(command, queue->group, now ? "1" : "0");
 }
 
 void queue_cancel_add(struct command *command, const char *id, const char *token)
 {
-    command_add_text(command, id);
-    command_add_text(command, token);
+    COMMAND_ADD(command, id, token);
 }
 
 void queue_await_begin(struct command *command, const struct queue *queue, int64_t ms)
@@ -316,8 +285,7 @@ void queue_await_add(struct command *command, const char *tid)
 void queue_find_begin(struct command *command, const struct queue *queue, const char *cursor)
 {
     begin_function(command, queue, "leat_find", QUEUE_KEYS);
-    command_add_text(command, queue->group);
-    command_add_text(command, cursor);
+    COMMAND_ADD(command, queue->group, cursor);
 }
 
 void queue_find_add(struct command *command, const char *tid)
@@ -332,29 +300,23 @@ void queue_dead(struct command *command, const struct queue *queue, bool retry,
     command_add_texts(command, ids, count);
 }
 
-static void add_bytes(struct command *command, struct bytes bytes)
-{
-    command_add(command, bytes.data, bytes.size);
-}
-
 void queue_doctor(struct command *command, const struct queue *queue, struct bytes cursor)
 {
     begin_function(command, queue, "leat_doctor", QUEUE_KEYS);
     command_add_text(command, queue->group);
-    add_bytes(command, cursor);
+    command_add_bytes(command, cursor);
 }
 
 /* Older libraries read what they had told the caller before; the empty texts stand for that. */
 void queue_repair_begin(struct command *command, const struct queue *queue)
 {
     begin_function(command, queue, "leat_repair", QUEUE_KEYS);
-    command_add_text(command, queue->group);
-    command_add_text(command, "");
+    COMMAND_ADD(command, queue->group, "");
 }
 
 void queue_repair_add(struct command *command, struct bytes kind, struct bytes subject)
 {
-    add_bytes(command, kind);
-    add_bytes(command, subject);
+    command_add_bytes(command, kind);
+    command_add_bytes(command, subject);
     command_add_text(command, "");
 }

@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "queue/calls.h"
+#include "queue/replies.h"
 #include "redis/value.h"
 
 /* Positions in a dead letter, and in its description of the task's end. */
@@ -17,19 +18,6 @@ enum { CAUSE, STATUS, REASON, ATTEMPTS, WORKER, STDERR, END_PARTS };
 /* the longest name of a variable of leat's own, with '=' */
 enum { OWN_NAME = 20 };
 
-static bool are_strings(const redisReply *list)
-{
-    if (list->type != REDIS_REPLY_ARRAY) {
-        return false;
-    }
-    for (size_t i = 0; i < list->elements; i++) {
-        if (!value_is_string(list->element[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool has_form(const redisReply *row)
 {
     if (row->type != REDIS_REPLY_ARRAY || row->elements != PARTS) {
@@ -38,8 +26,8 @@ static bool has_form(const redisReply *row)
     redisReply *const *part = row->element;
     return value_is_text(part[ID]) && value_is_text(part[TID]) &&
            part[FENCE]->type == REDIS_REPLY_INTEGER && part[FENCE]->integer >= 0 &&
-           value_is_text(part[ENQUEUED]) && are_strings(part[END]) &&
-           part[END]->elements == END_PARTS && are_strings(part[FIELDS]) &&
+           value_is_text(part[ENQUEUED]) && value_are_strings(part[END]) &&
+           part[END]->elements == END_PARTS && value_are_strings(part[FIELDS]) &&
            part[FIELDS]->elements % 2 == 0;
 }
 
@@ -173,15 +161,13 @@ static int read_letters(const redisReply *list, struct dead_letter_reply *out)
 int dead_letter_read(const redisReply *reply, struct dead_letter_reply *out)
 {
     *out = (struct dead_letter_reply){0};
-    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements < 3 ||
-        reply->element[0]->type != REDIS_REPLY_INTEGER ||
-        reply->element[0]->integer != QUEUE_PROTOCOL ||
-        reply->element[1]->type != REDIS_REPLY_ARRAY || !are_strings(reply->element[2])) {
-        errno = EPROTO;
-        return -1;
+    const redisReply *letters = value_at(reply, 1);
+    out->given_up = value_at(reply, 2);
+    if (!queue_speaks_protocol(reply) || !letters || letters->type != REDIS_REPLY_ARRAY ||
+        !value_are_strings(out->given_up)) {
+        return value_malformed();
     }
-    out->given_up = reply->element[2];
-    if (read_letters(reply->element[1], out)) {
+    if (read_letters(letters, out)) {
         int error = errno;
         dead_letter_reply_free(out);
         errno = error;

@@ -53,3 +53,29 @@ void queue_free(struct queue *queue)
     }
     *queue = (struct queue){0};
 }
+
+size_t queue_prefix_size(const struct queue *queue)
+{
+    return strlen(queue->keys[QUEUE_KEY_STATS]) - strlen("stats");
+}
+
+void queue_add_key(struct command *command, const struct queue *queue, const char *first,
+                   const char *second)
+{
+    struct buffer key = BUFFER_INIT;
+    if (buffer_append(&key, queue->keys[QUEUE_KEY_STATS], queue_prefix_size(queue)) ||
+        buffer_append_text(&key, first) || buffer_append_text(&key, second)) {
+        command->wire.failed = true; /* as for each argument that does not fit */
+    } else {
+        command_add(command, key.data, key.size);
+    }
+    buffer_free(&key);
+}
+
+void queue_begin(struct command *command, const struct queue *queue, const char *function,
+                 size_t keys, size_t more)
+{
+    COMMAND_BEGIN(command, "FCALL", function);
+    command_add_number(command, (int64_t)(keys + more));
+    command_add_texts(command, (const char *const *)queue->keys, keys);
+}

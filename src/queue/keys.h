@@ -1,10 +1,13 @@
 /*
- * The names of a queue's keys in Redis.
+ * The names of a queue's keys in Redis, and calls that begin with them.
  */
 #ifndef LEAT_QUEUE_KEYS_H
 #define LEAT_QUEUE_KEYS_H
 
+#include <stddef.h>
+
 #include "queue/shared/limits.h"
+#include "redis/command.h"
 
 #define QUEUE_KEYS QUEUE_ALL_KEYS
 
@@ -37,5 +40,16 @@ struct queue {
  * Returns 0, or -1 if there is no memory. */
 int queue_init(struct queue *queue, const char *stream, const char *group);
 void queue_free(struct queue *queue);
+
+/* The size of "{emails}:", with which all keys of the queue begin except the stream. */
+size_t queue_prefix_size(const struct queue *queue);
+
+/* Adds the key with that beginning and the two parts of a name. */
+void queue_add_key(struct command *command, const struct queue *queue, const char *first,
+                   const char *second);
+
+/* Starts the call of a function with the first `keys` keys of the queue; the caller adds `more`. */
+void queue_begin(struct command *command, const struct queue *queue, const char *function,
+                 size_t keys, size_t more);
 
 #endif

@@ -13,51 +13,22 @@
 
 /* ---- calls ---- */
 
-static void begin(struct command *command, const char *const *words, size_t count)
-{
-    command_begin(command);
-    for (size_t i = 0; i < count; i++) {
-        command_add_text(command, words[i]);
-    }
-}
-
-#define BEGIN(command, ...)                                                                        \
-    begin((command), (const char *const[]){__VA_ARGS__},                                           \
-          sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
-
-static void begin_producer(struct command *command, const struct queue *queue, const char *name,
-                           size_t more_keys)
-{
-    BEGIN(command, "FCALL", name);
-    command_add_number(command, (int64_t)(QUEUE_PRODUCER_KEYS + more_keys));
-    for (size_t i = 0; i < QUEUE_PRODUCER_KEYS; i++) {
-        command_add_text(command, queue->keys[i]);
-    }
-}
-
-static void add_bytes(struct command *command, struct bytes bytes)
-{
-    command_add(command, bytes.size > 0 ? bytes.data : "", bytes.size);
-}
-
 void queue_intake(struct command *command, const struct queue *queue,
                   const struct queue_intake *intake)
 {
-    begin_producer(command, queue, "leat_intake", 1);
-    add_bytes(command, intake->key);
+    queue_begin(command, queue, "leat_intake", QUEUE_PRODUCER_KEYS, 1);
+    command_add_bytes(command, intake->key);
     command_add_number(command, intake->most);
     command_add_text(command, intake->field);
-    add_bytes(command, intake->lane);
-    command_add_text(command, intake->unique ? "item" : "");
-    command_add_text(command, intake->kind);
-    command_add_text(command, intake->marks ? "1" : "");
+    command_add_bytes(command, intake->lane);
+    COMMAND_ADD(command, intake->unique ? "item" : "", intake->kind, intake->marks ? "1" : "");
 }
 
 void queue_preview(struct command *command, struct bytes key, const char *kind, int64_t most,
                    bool marks)
 {
-    BEGIN(command, "FCALL_RO", "leat_preview", "1");
-    add_bytes(command, key);
+    COMMAND_BEGIN(command, "FCALL_RO", "leat_preview", "1");
+    command_add_bytes(command, key);
     command_add_text(command, kind);
     command_add_number(command, most);
     command_add_text(command, marks ? "1" : "");
@@ -66,7 +37,7 @@ void queue_preview(struct command *command, struct bytes key, const char *kind, 
 void queue_lists_turn(struct command *command, const struct queue *queue, int64_t period_ms,
                       bool busy)
 {
-    begin_producer(command, queue, "leat_lists_turn", 0);
+    queue_begin(command, queue, "leat_lists_turn", QUEUE_PRODUCER_KEYS, 0);
     command_add_number(command, period_ms);
     command_add_text(command, busy ? "1" : "");
 }
@@ -89,51 +60,43 @@ static void add_pattern(struct command *command, const char *prefix)
 
 void queue_scan_lists(struct command *command, const char *cursor, const char *prefix)
 {
-    BEGIN(command, "SCAN", cursor, "MATCH");
+    COMMAND_BEGIN(command, "SCAN", cursor, "MATCH");
     add_pattern(command, prefix);
     command_add_text(command, "COUNT");
     command_add_number(command, SCAN_COUNT);
-    command_add_text(command, "TYPE");
-    command_add_text(command, "list");
+    COMMAND_ADD(command, "TYPE", "list");
 }
 
 void queue_type(struct command *command, struct bytes key)
 {
-    BEGIN(command, "TYPE");
-    add_bytes(command, key);
+    COMMAND_BEGIN(command, "TYPE");
+    command_add_bytes(command, key);
 }
 
 void queue_list_length(struct command *command, struct bytes key)
 {
-    BEGIN(command, "LLEN");
-    add_bytes(command, key);
+    COMMAND_BEGIN(command, "LLEN");
+    command_add_bytes(command, key);
 }
 
 void queue_watch_listen(struct command *command)
 {
-    BEGIN(command, "SUBSCRIBE", CHANNEL);
+    COMMAND_BEGIN(command, "SUBSCRIBE", CHANNEL);
 }
 
 void queue_watch_begin(struct command *command, int64_t listener)
 {
-    BEGIN(command, "CLIENT", "TRACKING", "ON", "REDIRECT");
+    COMMAND_BEGIN(command, "CLIENT", "TRACKING", "ON", "REDIRECT");
     command_add_number(command, listener);
-    command_add_text(command, "OPTIN");
-    command_add_text(command, "NOLOOP");
+    COMMAND_ADD(command, "OPTIN", "NOLOOP");
 }
 
 void queue_watch_next(struct command *command)
 {
-    BEGIN(command, "CLIENT", "CACHING", "YES");
+    COMMAND_BEGIN(command, "CLIENT", "CACHING", "YES");
 }
 
 /* ---- replies ---- */
-
-static int malformed(void)
-{
-    errno = EPROTO;
-    return -1;
-}
 
 int queue_intake_read(const redisReply *reply, struct queue_intake_reply *out)
 {
@@ -142,7 +105,7 @@ int queue_intake_read(const redisReply *reply, struct queue_intake_reply *out)
     if (!queue_speaks_protocol(reply) || value_number_at(reply, 1, &out->taken) ||
         value_number_at(reply, 2, &out->added) || value_number_at(reply, 3, &out->left) ||
         value_number_at(reply, 4, &full)) {
-        return malformed();
+        return value_malformed();
     }
     out->full = full != 0;
     return 0;
@@ -150,22 +113,17 @@ int queue_intake_read(const redisReply *reply, struct queue_intake_reply *out)
 
 int queue_lists_turn_read(const redisReply *reply, int64_t *wait_ms)
 {
-    return queue_speaks_protocol(reply) && value_number_at(reply, 1, wait_ms) == 0 ? 0
-                                                                                   : malformed();
+    return queue_speaks_protocol(reply) && value_number_at(reply, 1, wait_ms) == 0
+               ? 0
+               : value_malformed();
 }
 
 int queue_scan_lists_read(const redisReply *reply, char cursor[QUEUE_CURSOR_SIZE],
                           void (*key)(void *context, struct bytes key), void *context)
 {
     const redisReply *next = value_at(reply, 0), *keys = value_at(reply, 1);
-    if (!value_is_string(next) || next->len >= QUEUE_CURSOR_SIZE || !keys ||
-        keys->type != REDIS_REPLY_ARRAY) {
-        return malformed();
-    }
-    for (size_t i = 0; i < keys->elements; i++) {
-        if (!value_is_string(keys->element[i])) {
-            return malformed();
-        }
+    if (!value_is_string(next) || next->len >= QUEUE_CURSOR_SIZE || !value_are_strings(keys)) {
+        return value_malformed();
     }
     memcpy(cursor, next->str, next->len);
     cursor[next->len] = '\0';
@@ -178,7 +136,7 @@ int queue_scan_lists_read(const redisReply *reply, char cursor[QUEUE_CURSOR_SIZE
 int queue_list_length_read(const redisReply *reply, int64_t *length)
 {
     if (!reply || reply->type != REDIS_REPLY_INTEGER || reply->integer < 0) {
-        return malformed();
+        return value_malformed();
     }
     *length = reply->integer;
     return 0;
@@ -192,19 +150,16 @@ int queue_watch_read(const redisReply *reply,
         return 1;
     }
     if (!value_is_string(what) || strcmp(what->str, "message") != 0 || !keys) {
-        return malformed();
+        return value_malformed();
     }
     if (keys->type == REDIS_REPLY_NIL) {
         changed(context, NULL);
         return 0;
     }
-    if (keys->type != REDIS_REPLY_ARRAY) {
-        return malformed();
+    if (!value_are_strings(keys)) {
+        return value_malformed();
     }
     for (size_t i = 0; i < keys->elements; i++) {
-        if (!value_is_string(keys->element[i])) {
-            return malformed();
-        }
         struct bytes key = {keys->element[i]->str, keys->element[i]->len};
         changed(context, &key);
     }

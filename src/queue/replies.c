@@ -22,12 +22,6 @@ static bool is_array(const redisReply *reply)
     return reply && reply->type == REDIS_REPLY_ARRAY;
 }
 
-static const char *text_at(const redisReply *reply, size_t index)
-{
-    const redisReply *value = value_at(reply, index);
-    return value_is_text(value) ? value->str : NULL;
-}
-
 static int flag_at(const redisReply *reply, size_t index, bool *flag)
 {
     int64_t number = 0;
@@ -53,8 +47,7 @@ static int copy_text(char *to, size_t size, const char *text)
 static int read_tasks(const redisReply *list, struct queue_claim_reply *out)
 {
     if (!is_array(list)) {
-        errno = EPROTO;
-        return -1;
+        return value_malformed();
     }
     out->tasks = calloc(list->elements + 1, sizeof *out->tasks);
     if (!out->tasks) {
@@ -73,18 +66,16 @@ static int read_tasks(const redisReply *list, struct queue_claim_reply *out)
 static int read_deferred(const redisReply *list, struct queue_claim_reply *out)
 {
     if (!is_array(list)) {
-        errno = EPROTO;
-        return -1;
+        return value_malformed();
     }
     out->deferred = calloc(list->elements + 1, sizeof *out->deferred);
     if (!out->deferred) {
         return -1;
     }
     for (size_t i = 0; i < list->elements; i++) {
-        const char *token = text_at(list, i);
+        const char *token = value_text_at(list, i);
         if (!token) {
-            errno = EPROTO;
-            return -1;
+            return value_malformed();
         }
         out->deferred[i] = strdup(token);
         if (!out->deferred[i]) {
@@ -95,34 +86,20 @@ static int read_deferred(const redisReply *list, struct queue_claim_reply *out)
     return 0;
 }
 
-static bool all_texts(const redisReply *list)
-{
-    if (!is_array(list)) {
-        return false;
-    }
-    for (size_t i = 0; i < list->elements; i++) {
-        if (!text_at(list, i)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* The rows {token, causes} stand in the order of the tasks. An older library sends none. Returns 0,
  * or -1 if they have another form. */
 static int read_causes(const redisReply *list, const struct queue_claim_reply *out)
 {
     size_t count = is_array(list) ? list->elements : 0, next = 0;
     for (size_t i = 0; i < out->task_count && next < count; i++) {
-        const char *token = text_at(list->element[next], 0);
-        const char *causes = text_at(list->element[next], 1);
+        const char *token = value_text_at(list->element[next], 0);
+        const char *causes = value_text_at(list->element[next], 1);
         if (out->tasks[i] && token && causes && strcmp(out->tasks[i]->token, token) == 0) {
             task_note_ends(out->tasks[i], causes);
             next++;
         }
     }
-    errno = EPROTO;
-    return next == count && (!list || is_array(list)) ? 0 : -1;
+    return next == count && (!list || is_array(list)) ? 0 : value_malformed();
 }
 
 int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
@@ -130,12 +107,11 @@ int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
     *out = (struct queue_claim_reply){0};
     if (!queue_speaks_protocol(reply) || value_number_at(reply, 1, &out->now_ms) ||
         value_number_at(reply, 2, &out->lease_ms) ||
-        value_number_at(reply, 3, &out->closed_until_ms) || !(out->why = text_at(reply, 4)) ||
+        value_number_at(reply, 3, &out->closed_until_ms) || !(out->why = value_text_at(reply, 4)) ||
         value_number_at(reply, 5, &out->next_due_ms) ||
-        copy_text(out->cursor, sizeof out->cursor, text_at(reply, 6)) ||
-        !all_texts(value_at(reply, 9))) {
-        errno = EPROTO;
-        return -1;
+        copy_text(out->cursor, sizeof out->cursor, value_text_at(reply, 6)) ||
+        !value_are_texts(value_at(reply, 9))) {
+        return value_malformed();
     }
     out->ended = value_at(reply, 9);
     out->reasons = value_at(reply, 11);
@@ -171,10 +147,9 @@ static int read_renewed(const redisReply *reply, struct queue_renew_reply *out)
     out->lost = value_at(reply, 3);
     out->cancelled = value_at(reply, 4);
     if (!queue_speaks_protocol(reply) || value_number_at(reply, 1, &out->now_ms) ||
-        value_number_at(reply, 2, &out->lease_ms) || !all_texts(out->lost) ||
-        !all_texts(out->cancelled)) {
-        errno = EPROTO;
-        return -1;
+        value_number_at(reply, 2, &out->lease_ms) || !value_are_texts(out->lost) ||
+        !value_are_texts(out->cancelled)) {
+        return value_malformed();
     }
     return 0;
 }
@@ -182,8 +157,7 @@ static int read_renewed(const redisReply *reply, struct queue_renew_reply *out)
 int queue_renew_read(const redisReply *reply, struct queue_renew_reply *out)
 {
     if (read_renewed(reply, out) || value_number_at(reply, 5, &out->dead_growth)) {
-        errno = EPROTO;
-        return -1;
+        return value_malformed();
     }
     return 0;
 }
@@ -193,12 +167,11 @@ int queue_register_read(const redisReply *reply, struct queue_renew_reply *out)
     if (read_renewed(reply, out)) {
         return -1;
     }
-    out->wakeup_id = text_at(reply, 6);
+    out->wakeup_id = value_text_at(reply, 6);
     out->settings = value_at(reply, 7);
-    if (flag_at(reply, 5, &out->more) || !out->wakeup_id || !all_texts(out->settings) ||
+    if (flag_at(reply, 5, &out->more) || !out->wakeup_id || !value_are_texts(out->settings) ||
         out->settings->elements % 2) {
-        errno = EPROTO;
-        return -1;
+        return value_malformed();
     }
     return 0;
 }
@@ -228,10 +201,9 @@ int queue_finish_read(const redisReply *reply, size_t index, enum queue_settled 
     };
 
     const char *text =
-        queue_speaks_protocol(reply) && index < SIZE_MAX ? text_at(reply, index + 1) : NULL;
+        queue_speaks_protocol(reply) && index < SIZE_MAX ? value_text_at(reply, index + 1) : NULL;
     if (!text) {
-        errno = EPROTO;
-        return -1;
+        return value_malformed();
     }
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(text, words[i].name) == 0) {
@@ -248,9 +220,9 @@ int queue_requeue_read(const redisReply *reply, struct queue_requeue_reply *out)
 {
     out->ended = value_at(reply, 4);
     if (!queue_speaks_protocol(reply) || value_number_at(reply, 1, &out->moved) ||
-        flag_at(reply, 2, &out->more) || flag_at(reply, 3, &out->known) || !all_texts(out->ended)) {
-        errno = EPROTO;
-        return -1;
+        flag_at(reply, 2, &out->more) || flag_at(reply, 3, &out->known) ||
+        !value_are_texts(out->ended)) {
+        return value_malformed();
     }
     return 0;
 }
@@ -258,8 +230,7 @@ int queue_requeue_read(const redisReply *reply, struct queue_requeue_reply *out)
 int queue_version_read(const redisReply *reply, int64_t *protocol, int64_t *version)
 {
     if (value_number_at(reply, 0, protocol) || value_number_at(reply, 1, version)) {
-        errno = EPROTO;
-        return -1;
+        return value_malformed();
     }
     return 0;
 }
@@ -269,8 +240,8 @@ const redisReply *queue_library_code_read(const redisReply *reply)
 {
     const redisReply *library = value_at(reply, 0);
     for (size_t i = 0; is_array(library) && i + 1 < library->elements; i += 2) {
-        const char *name = text_at(library, i);
-        if (name && strcmp(name, "library_code") == 0 && text_at(library, i + 1)) {
+        const char *name = value_text_at(library, i);
+        if (name && strcmp(name, "library_code") == 0 && value_text_at(library, i + 1)) {
             return library->element[i + 1];
         }
     }
@@ -285,7 +256,7 @@ enum { TOKEN_SIZE = QUEUE_CURSOR_SIZE };
 static int entry_token(char kind, const redisReply *entry, char *token)
 {
     token[0] = kind;
-    return copy_text(token + 1, TOKEN_SIZE - 1, text_at(entry, 0));
+    return copy_text(token + 1, TOKEN_SIZE - 1, value_text_at(entry, 0));
 }
 
 static int stream_kind(const struct queue *queue, const char *stream, char *kind)
@@ -310,7 +281,7 @@ static int walk_entries(const struct queue *queue, const redisReply *reply,
     for (size_t i = 0; i < reply->elements; i++) {
         const redisReply *entries = value_at(value_at(reply, i), 1);
         char kind = 0;
-        if (stream_kind(queue, text_at(value_at(reply, i), 0), &kind) || !is_array(entries)) {
+        if (stream_kind(queue, value_text_at(value_at(reply, i), 0), &kind) || !is_array(entries)) {
             return -1;
         }
         for (size_t j = 0; j < entries->elements; j++) {
@@ -334,8 +305,7 @@ int queue_block_read(const struct queue *queue, const redisReply *reply,
         return 0;
     }
     if (!is_array(reply) || walk_entries(queue, reply, NULL, NULL) < 0) {
-        errno = EPROTO;
-        return -1;
+        return value_malformed();
     }
     return walk_entries(queue, reply, entry, context);
 }
@@ -346,7 +316,7 @@ static void read_rung(const redisReply *entries, struct queue_wakeup *wakeup)
     *wakeup = (struct queue_wakeup){missed, missed, missed, missed};
     for (size_t i = 0; i < entries->elements; i++) {
         /* The fields are one pair. */
-        const char *why = text_at(value_at(value_at(entries, i), 1), 1);
+        const char *why = value_text_at(value_at(value_at(entries, i), 1), 1);
         bool cancel = why && strcmp(why, "cancel") == 0;
         bool task = why && (strcmp(why, "due") == 0 || strcmp(why, "lanes") == 0);
         bool known = task || (why && strcmp(why, "conf") == 0);
@@ -366,15 +336,13 @@ int queue_listen_read(const redisReply *reply, char *id, size_t id_size,
     }
     const redisReply *entries = value_at(value_at(reply, 0), 1);
     if (!is_array(entries)) {
-        errno = EPROTO;
-        return -1;
+        return value_malformed();
     }
     if (entries->elements == 0) {
         return 0;
     }
-    if (copy_text(id, id_size, text_at(entries->element[entries->elements - 1], 0))) {
-        errno = EPROTO;
-        return -1;
+    if (copy_text(id, id_size, value_text_at(entries->element[entries->elements - 1], 0))) {
+        return value_malformed();
     }
     read_rung(entries, wakeup);
     return 1;
@@ -382,8 +350,8 @@ int queue_listen_read(const redisReply *reply, char *id, size_t id_size,
 
 bool queue_speaks_protocol(const redisReply *reply)
 {
-    int64_t protocol = 0;
-    return value_number_at(reply, 0, &protocol) == 0 && protocol == QUEUE_PROTOCOL;
+    const redisReply *protocol = value_at(reply, 0);
+    return protocol && protocol->type == REDIS_REPLY_INTEGER && protocol->integer == QUEUE_PROTOCOL;
 }
 
 void queue_explain(const redisReply *reply, char *why, size_t size)

@@ -9,23 +9,10 @@
 
 static const char *const names[] = {[QUEUE_RESULT] = "result:", [QUEUE_OUTPUT] = "output:"};
 
-/* The size of "{queue}:", with which all keys of a queue begin except the stream. */
-static size_t prefix_size(const struct queue *queue)
-{
-    return strlen(queue->keys[QUEUE_KEY_STATS]) - strlen("stats");
-}
-
 static void add_key(struct command *command, const struct queue *queue, enum queue_kept kind,
                     const char *tid)
 {
-    struct buffer key = BUFFER_INIT;
-    if (buffer_append(&key, queue->keys[QUEUE_KEY_STATS], prefix_size(queue)) ||
-        buffer_append_text(&key, names[kind]) || buffer_append_text(&key, tid)) {
-        command->wire.failed = true; /* as for each argument that does not fit */
-    } else {
-        command_add(command, key.data, key.size);
-    }
-    buffer_free(&key);
+    queue_add_key(command, queue, names[kind], tid);
 }
 
 /* ---- writing ---- */
@@ -36,16 +23,9 @@ static void add_number(struct command *command, const char *name, int64_t number
     command_add_number(command, number);
 }
 
-static void add_text(struct command *command, const char *name, const char *text)
-{
-    command_add_text(command, name);
-    command_add_text(command, text);
-}
-
 static void add_verdict(struct command *command, const struct queue_output *output)
 {
-    add_text(command, "ended", output->verdict);
-    add_text(command, "how", output->how);
+    COMMAND_ADD(command, "ended", output->verdict, "how", output->how);
     if (output->delay_ms > 0) {
         add_number(command, "delay_ms", output->delay_ms);
     }
@@ -54,10 +34,7 @@ static void add_verdict(struct command *command, const struct queue_output *outp
 void queue_output(struct command *command, const struct queue *queue,
                   const struct queue_output *output, int64_t keep_ms)
 {
-    command_begin(command);
-    command_add_text(command, "FCALL");
-    command_add_text(command, "leat_output");
-    command_add_number(command, 1);
+    COMMAND_BEGIN(command, "FCALL", "leat_output", "1");
     add_key(command, queue, QUEUE_OUTPUT, output->tid);
     command_add_number(command, keep_ms);
     add_number(command, "attempt", output->attempt);
@@ -67,12 +44,12 @@ void queue_output(struct command *command, const struct queue *queue,
         add_number(command, "dropped", output->dropped);
     }
     if (output->worker) {
-        add_text(command, "worker", output->worker);
+        COMMAND_ADD(command, "worker", output->worker);
     }
     if (output->number > 0) {
         add_number(command, "fd", output->number);
         command_add_text(command, "data");
-        command_add(command, output->data.data, output->data.size);
+        command_add_bytes(command, output->data);
     }
     if (output->verdict) {
         add_verdict(command, output);
@@ -93,9 +70,7 @@ int queue_output_read(const struct redisReply *reply, const char **error)
 void queue_read(struct command *command, const struct queue *queue,
                 const struct queue_source *sources, size_t count, int64_t most, int64_t block_ms)
 {
-    command_begin(command);
-    command_add_text(command, "XREAD");
-    command_add_text(command, "COUNT");
+    COMMAND_BEGIN(command, "XREAD", "COUNT");
     command_add_number(command, most);
     if (block_ms > 0) {
         command_add_text(command, "BLOCK");
@@ -110,29 +85,17 @@ void queue_read(struct command *command, const struct queue *queue,
     }
 }
 
-static bool is_fields(const redisReply *value)
-{
-    if (value->type != REDIS_REPLY_ARRAY || value->elements % 2 != 0) {
-        return false;
-    }
-    for (size_t i = 0; i < value->elements; i++) {
-        if (value->element[i]->type != REDIS_REPLY_STRING) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool is_entry(const redisReply *value)
 {
     return value->type == REDIS_REPLY_ARRAY && value->elements == 2 &&
-           value_is_text(value->element[0]) && is_fields(value->element[1]);
+           value_is_text(value->element[0]) && value_are_strings(value->element[1]) &&
+           value->element[1]->elements % 2 == 0;
 }
 
 /* Finds whose stream a key is. */
 static bool find_source(const struct queue *queue, const redisReply *key, struct queue_entry *entry)
 {
-    size_t prefix = prefix_size(queue);
+    size_t prefix = queue_prefix_size(queue);
     if (!value_is_text(key) || strncmp(key->str, queue->keys[QUEUE_KEY_STATS], prefix) != 0) {
         return false;
     }

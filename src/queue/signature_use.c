@@ -6,49 +6,21 @@
 
 #include "queue/calls.h"
 #include "queue/replies.h"
-
-/* Adds the key "{queue}:" and that name. */
-static void add_key(struct command *command, const struct queue *queue, const char *name)
-{
-    const char *stats = queue->keys[QUEUE_KEY_STATS];
-    struct buffer key = BUFFER_INIT;
-    if (buffer_append(&key, stats, strlen(stats) - strlen("stats")) ||
-        buffer_append_text(&key, name)) {
-        command->wire.failed = true; /* as for each argument that does not fit */
-    } else {
-        command_add(command, key.data, key.size);
-    }
-    buffer_free(&key);
-}
+#include "redis/value.h"
 
 void queue_once_begin(struct command *command, const struct queue *queue)
 {
-    command_begin(command);
-    command_add_text(command, "FCALL");
-    command_add_text(command, "leat_once");
-    command_add_number(command, 2);
-    add_key(command, queue, "seen");
-    add_key(command, queue, "seen_until");
+    COMMAND_BEGIN(command, "FCALL", "leat_once", "2");
+    queue_add_key(command, queue, "seen", "");
+    queue_add_key(command, queue, "seen", "_until");
 }
 
 void queue_once_add(struct command *command, const struct task *task, struct bytes mark,
                     int64_t not_after_ms)
 {
-    command_add_text(command, task->token);
-    command_add_text(command, task->tid);
-    command_add(command, mark.data, mark.size);
+    COMMAND_ADD(command, task->token, task->tid);
+    command_add_bytes(command, mark);
     command_add_number(command, not_after_ms);
-}
-
-/* The text at that index, or NULL if there is none or it contains NUL. */
-static const char *text_at(const redisReply *reply, size_t index)
-{
-    const redisReply *value = index < reply->elements ? reply->element[index] : NULL;
-    if (!value || (value->type != REDIS_REPLY_STRING && value->type != REDIS_REPLY_STATUS) ||
-        strlen(value->str) != value->len) {
-        return NULL;
-    }
-    return value->str;
 }
 
 int queue_once_read(const redisReply *reply, size_t index, enum queue_once *once, const char **tid)
@@ -61,12 +33,7 @@ int queue_once_read(const redisReply *reply, size_t index, enum queue_once *once
                  {"far", QUEUE_ONCE_FAR},
                  {"forged", QUEUE_ONCE_FORGED}};
     *tid = "";
-    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements < 1 ||
-        reply->element[0]->type != REDIS_REPLY_INTEGER ||
-        reply->element[0]->integer != QUEUE_PROTOCOL) {
-        return -1;
-    }
-    const char *answer = text_at(reply, index + 1);
+    const char *answer = queue_speaks_protocol(reply) ? value_text_at(reply, index + 1) : NULL;
     for (size_t i = 0; answer && i < sizeof words / sizeof *words; i++) {
         if (strcmp(answer, words[i].word) == 0) {
             *once = words[i].once;

@@ -37,16 +37,7 @@ static bool has_form(const redisReply *reply)
         !is_count(part[CRASHES]) || !is_count(part[FENCE]) || !value_is_text(part[ENQUEUED])) {
         return false;
     }
-    const redisReply *fields = part[FIELDS];
-    if (fields->type != REDIS_REPLY_ARRAY || fields->elements % 2 != 0) {
-        return false;
-    }
-    for (size_t i = 0; i < fields->elements; i++) {
-        if (!value_is_string(fields->element[i])) {
-            return false;
-        }
-    }
-    return true;
+    return value_are_strings(part[FIELDS]) && part[FIELDS]->elements % 2 == 0;
 }
 
 /* The bytes of the struct, the fields and all strings, each with a NUL; 0 if that overflows. */

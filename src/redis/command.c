@@ -37,6 +37,11 @@ void command_add(struct command *command, const void *data, size_t size)
     command->arguments++;
 }
 
+void command_add_bytes(struct command *command, struct bytes bytes)
+{
+    command_add(command, bytes.data, bytes.size);
+}
+
 void command_add_text(struct command *command, const char *text)
 {
     command_add(command, text, strlen(text));

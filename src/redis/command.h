@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/bytes.h"
 
 struct command {
     struct buffer wire; /* room for the header, then the arguments */
@@ -18,11 +19,21 @@ struct command {
 /* Starts a new command in the memory of an earlier one. A zeroed struct is ready for this. */
 void command_begin(struct command *command);
 void command_add(struct command *command, const void *data, size_t size);
+void command_add_bytes(struct command *command, struct bytes bytes);
 void command_add_text(struct command *command, const char *text);
 void command_add_texts(struct command *command, const char *const *texts, size_t count);
 
 /* Starts a new command with these words. */
 void command_begin_texts(struct command *command, const char *const *texts, size_t count);
+#define COMMAND_BEGIN(command, ...)                                                                \
+    command_begin_texts((command), (const char *const[]){__VA_ARGS__},                             \
+                        sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+/* Adds these texts. */
+#define COMMAND_ADD(command, ...)                                                                  \
+    command_add_texts((command), (const char *const[]){__VA_ARGS__},                               \
+                      sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
 void command_add_number(struct command *command, int64_t number);
 
 /* Sets *data to the bytes to send, valid until the next change; size does not count the NUL that

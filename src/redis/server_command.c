@@ -11,19 +11,19 @@
 
 void server_unblock(struct command *command, int64_t client_id)
 {
-    command_begin_texts(command, (const char *const[]){"CLIENT", "UNBLOCK"}, 2);
+    COMMAND_BEGIN(command, "CLIENT", "UNBLOCK");
     command_add_number(command, client_id);
 }
 
 void server_kill_client(struct command *command, int64_t client_id)
 {
-    command_begin_texts(command, (const char *const[]){"CLIENT", "KILL", "ID"}, 3);
+    COMMAND_BEGIN(command, "CLIENT", "KILL", "ID");
     command_add_number(command, client_id);
 }
 
 void server_auth(struct command *command, const char *user, const char *password)
 {
-    command_begin_texts(command, (const char *const[]){"AUTH"}, 1);
+    COMMAND_BEGIN(command, "AUTH");
     if (user) {
         command_add_text(command, user);
     }
@@ -32,7 +32,7 @@ void server_auth(struct command *command, const char *user, const char *password
 
 void server_select(struct command *command, int64_t db)
 {
-    command_begin_texts(command, (const char *const[]){"SELECT"}, 1);
+    COMMAND_BEGIN(command, "SELECT");
     command_add_number(command, db);
 }
 
@@ -47,18 +47,18 @@ void server_client_name(struct command *command, const char *name)
             fit[size] = '_';
         }
     }
-    command_begin_texts(command, (const char *const[]){"CLIENT", "SETNAME"}, 2);
+    COMMAND_BEGIN(command, "CLIENT", "SETNAME");
     command_add(command, fit, size);
 }
 
 void server_client_id(struct command *command)
 {
-    command_begin_texts(command, (const char *const[]){"CLIENT", "ID"}, 2);
+    COMMAND_BEGIN(command, "CLIENT", "ID");
 }
 
 void server_info(struct command *command)
 {
-    command_begin_texts(command, (const char *const[]){"INFO"}, 1);
+    COMMAND_BEGIN(command, "INFO");
 }
 
 /* ---- INFO ---- */

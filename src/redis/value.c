@@ -1,6 +1,7 @@
 /* Reads single values of replies. */
 #include "redis/value.h"
 
+#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <string.h>
 
@@ -21,6 +22,37 @@ bool value_is_string(const redisReply *value)
 bool value_is_text(const redisReply *value)
 {
     return value_is_string(value) && strlen(value->str) == value->len;
+}
+
+static bool are_all(const redisReply *list, bool (*is_fine)(const redisReply *value))
+{
+    bool fine = list && list->type == REDIS_REPLY_ARRAY;
+    for (size_t i = 0; fine && i < list->elements; i++) {
+        fine = is_fine(list->element[i]);
+    }
+    return fine;
+}
+
+bool value_are_strings(const redisReply *list)
+{
+    return are_all(list, value_is_string);
+}
+
+bool value_are_texts(const redisReply *list)
+{
+    return are_all(list, value_is_text);
+}
+
+const char *value_text_at(const redisReply *reply, size_t index)
+{
+    const redisReply *value = value_at(reply, index);
+    return value_is_text(value) ? value->str : NULL;
+}
+
+int value_malformed(void)
+{
+    errno = EPROTO;
+    return -1;
 }
 
 int value_number_at(const redisReply *reply, size_t index, int64_t *number)

@@ -21,6 +21,16 @@ bool value_is_string(const struct redisReply *value);
 /* Whether it is a string without NUL, so that a C string holds all of it. */
 bool value_is_text(const struct redisReply *value);
 
+/* Whether it is an array of such values. */
+bool value_are_strings(const struct redisReply *list);
+bool value_are_texts(const struct redisReply *list);
+
+/* The text at that place of an array, or NULL. */
+const char *value_text_at(const struct redisReply *reply, size_t index);
+
+/* Sets errno to EPROTO, for a reply of another form. Returns -1. */
+int value_malformed(void);
+
 /* Reads a number ≥ 0 from an array. Functions send large integers as text, since Lua's doubles
  * would round them. Returns 0 or -1. */
 int value_number_at(const struct redisReply *reply, size_t index, int64_t *number);

@@ -15,31 +15,22 @@ bool endpoint_equal(const struct endpoint *a, const struct endpoint *b)
 
 void endpoint_ask_master(struct command *command, const char *master)
 {
-    command_begin(command);
-    command_add_text(command, "SENTINEL");
-    command_add_text(command, "GET-MASTER-ADDR-BY-NAME");
-    command_add_text(command, master);
+    COMMAND_BEGIN(command, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", master);
 }
 
 void endpoint_ask_epoch(struct command *command, const char *master)
 {
-    command_begin(command);
-    command_add_text(command, "SENTINEL");
-    command_add_text(command, "MASTER");
-    command_add_text(command, master);
+    COMMAND_BEGIN(command, "SENTINEL", "MASTER", master);
 }
 
 void endpoint_ask_nodes(struct command *command)
 {
-    command_begin(command);
-    command_add_text(command, "CLUSTER");
-    command_add_text(command, "NODES");
+    COMMAND_BEGIN(command, "CLUSTER", "NODES");
 }
 
 void endpoint_ask_role(struct command *command)
 {
-    command_begin(command);
-    command_add_text(command, "ROLE");
+    COMMAND_BEGIN(command, "ROLE");
 }
 
 /* ---- a sentinel's answers ---- */
