@@ -31,6 +31,20 @@ static int check_limits(const struct isolation *isolation, const struct config *
     return must ? EX_CONFIG : EX_OK;
 }
 
+/* trouble: why tasks cannot have cgroups, or "" if they are not meant to. */
+static void log_unused(const struct isolation *isolation, const struct config *config,
+                       const char *trouble)
+{
+    if (trouble[0] != '\0') {
+        log_text(LOG_WARNING, "tasks have no cgroups: %s", trouble);
+    } else if (config->isolation.cgroup == CONFIG_CGROUP_OFF) {
+        log_text(LOG_INFO, "tasks have no cgroups: [isolation] cgroup is off");
+    } else {
+        log_text(LOG_INFO, "tasks have no cgroups: %s is not delegated to this service",
+                 isolation->hierarchy.path);
+    }
+}
+
 int isolation_open(struct isolation *isolation, const struct config *config)
 {
     char text[CGROUPS_TEXT];
@@ -40,9 +54,7 @@ int isolation_open(struct isolation *isolation, const struct config *config)
         log_text(LOG_ERR, "[isolation] cgroup = required: tasks cannot have cgroups: %s", text);
         return EX_CONFIG;
     case CGROUPS_UNUSED:
-        if (text[0] != '\0') {
-            log_text(LOG_WARNING, "tasks have no cgroups: %s", text);
-        }
+        log_unused(isolation, config, text);
         if (process_tree_adopt() < 0) {
             log_text(LOG_WARNING,
                      "cannot become a subreaper: %s; orphaned task processes may escape",

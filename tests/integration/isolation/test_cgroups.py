@@ -331,7 +331,8 @@ def cgroup_of(pid):
 
 @pytest.mark.parametrize('mode', ['not delegated', 'off'])
 def test_without_cgroups(daemon, queue, group, folder, mode):
-    """In a cgroup that is not delegated, and with off, tasks run in the daemon's own cgroup."""
+    """In a cgroup that is not delegated, and with off, tasks run in the daemon's own cgroup; the log says so,
+    and it is no warning."""
     sections = {'isolation': {'cgroup': 'off'}} if mode == 'off' else {}
     if mode == 'off':
         os.setxattr(group.path, 'user.delegate', b'1')
@@ -341,7 +342,8 @@ def test_without_cgroups(daemon, queue, group, folder, mode):
     queue.add({'command': f'{WHERE} > {folder}/out'})
     wait_succeeded(queue, 1)
     assert (folder / 'out').read_text().strip() == cgroup_of(worker.pid)
-    assert group.below() == [] and 'warning: tasks have no cgroups' not in worker.log()
+    why = '[isolation] cgroup is off' if mode == 'off' else f'{group.path} is not delegated to this service'
+    assert group.below() == [] and f'info: tasks have no cgroups: {why}\n' in worker.log()
 
 
 @pytest.mark.parametrize('mark', ['user.delegate', 'trusted.delegate'])
