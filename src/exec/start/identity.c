@@ -118,6 +118,10 @@ static int find_user(struct identity *identity, const struct config_task *task)
     } else if (!error && numeric && task->group) {
         identity->user = strdup(task->user);
         identity->home = strdup("/");
+    } else if (!error && numeric) {
+        (void)snprintf(identity->missing, sizeof identity->missing,
+                       "there is no user %s on this host; a number without a name requires a group",
+                       task->user);
     } else {
         tell_missing(identity, "user", task->user, error);
     }

@@ -182,7 +182,7 @@ def test_a_proc_that_hides_tasks(start, queue, folder):
 
 @pytest.mark.parametrize('task, why', [
     ({'user': 'nosuch'}, 'there is no user nosuch on this host'),
-    ({'user': '61000'}, 'there is no user 61000 on this host'),
+    ({'user': '61000'}, 'there is no user 61000 on this host; a number without a name requires a group'),
     ({'user': '4294967295', 'group': 'thumbs'}, 'there is no user 4294967295 on this host'),
     ({'user': 'thumbs', 'group': 'nosuch'}, 'there is no group nosuch on this host'),
     ({'user': 'thumbs', 'group': '4294967295'}, 'there is no group 4294967295 on this host'),
