@@ -272,12 +272,25 @@ static int show_file(struct cli *cli, struct logs_task *task, const struct logs_
     return logs_show_file(cli, task, options, fd);
 }
 
+/* Says where the output was looked for. Returns LOGS_NOTHING. */
+static int report_missing(struct cli *cli, struct logs_task *task,
+                          const struct logs_options *options, bool is_file)
+{
+    struct buffer folder = BUFFER_INIT;
+    const char *where = options->directory ? options->directory : "this host's journal";
+    int status;
+
+    if (is_file && outputs_folder(cli->config, NULL, &folder) == 0) {
+        where = folder.data;
+    }
+    status = report_nothing(cli, task, where);
+    buffer_free(&folder);
+    return status;
+}
+
 static int show(struct cli *cli, struct logs_task *task, const struct logs_options *options)
 {
     bool is_file = cli->config->output.to == CONFIG_OUTPUT_FILE && !options->directory;
-    const char *where = is_file              ? "the folder of output files"
-                        : options->directory ? options->directory
-                                             : "this host's journal";
     struct entry_id id;
     int fd, status;
 
@@ -295,7 +308,7 @@ static int show(struct cli *cli, struct logs_task *task, const struct logs_optio
         /* the task may have run before output went to files */
         status = logs_show_journal(cli, task, options);
     }
-    return status == LOGS_NOTHING ? report_nothing(cli, task, where) : status;
+    return status == LOGS_NOTHING ? report_missing(cli, task, options, is_file) : status;
 }
 
 static int run(struct cli *cli, int argc, char **argv)

@@ -312,6 +312,15 @@ def test_file_by_label(worker, queue, journal, files, folder):
     assert done.returncode == 1 and 'use the id of the task' in done.stderr
 
 
+def test_no_file(daemon, queue, files, leat, folder):
+    """If there is no file, the message names the folder."""
+    daemon().wait_ready()
+    [tid] = queue.add({'command': 'true'})
+    wait_succeeded(queue, 1)
+    done = leat('logs', tid)
+    assert done.returncode == 1 and f"{folder / 'files'} has no output of task {tid}: " in done.stderr
+
+
 def test_file_has_no_times(daemon, queue, files, leat):
     """leat says which options need the journal."""
     daemon().wait_ready()
