@@ -40,18 +40,14 @@ const char *worker_status_state(const struct worker_status *worker_status)
 
 static const char *describe_pause(enum pause_kind pause)
 {
-    switch (pause) {
-    case PAUSE_HOLD:
-        return "waiting one lease: the consumer group was lost";
-    case PAUSE_PAUSED:
-        return "the queue is paused";
-    case PAUSE_DRAINED:
-        return "drained";
-    case PAUSE_OPEN:
-    case PAUSE_RATE:
-        return "";
-    }
-    return "";
+    static const char *const texts[] = {
+        [PAUSE_OPEN] = "",
+        [PAUSE_HOLD] = "waiting one lease: the consumer group was lost",
+        [PAUSE_PAUSED] = "the queue is paused",
+        [PAUSE_DRAINED] = "drained",
+        [PAUSE_RATE] = "",
+    };
+    return texts[pause];
 }
 
 const char *worker_status_trouble(const struct worker_status *worker_status)

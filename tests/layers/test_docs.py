@@ -46,7 +46,7 @@ def test_leatd_8_names_every_event():
     """The manual lists the values of LEAT_EVENT, by which operators filter."""
     code = source("src/exec/**/*.c") + source("src/daemon/**/*.c")
     forms = (r'"LEAT_EVENT",([^;{}]*?)\)', r"describe_task\(&?fields,([^;]*)\);",
-             r"log_about\(child, LOG_\w+, \w+,([^;]*?),", r'LOG_ID_TASK_\w+,( "[a-z]+")\}')
+             r"log_about\(child, LOG_\w+, \w+,([^;]*?),", r'LOG_ID_\w+,\s+("[a-z]+")\}')
     places = [place for form in forms for place in re.findall(form, code)]
     names = {name for place in places for name in re.findall(r'"([a-z-]+)"', place)}
     assert {"succeeded", "redis-down", "pressed", "eased", "output-limit", "fenced"} <= names

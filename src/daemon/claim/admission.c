@@ -122,22 +122,13 @@ static int read_memory(double *available, double *total)
  * memory. */
 static int64_t limit_of(const struct admission *admission, enum measure measure)
 {
-    const struct config_admission *limits = &admission->worker->config->admission;
-    switch (measure) {
-    case MEMORY_PRESSURE:
-        return limits->memory_pressure;
-    case IO_PRESSURE:
-        return limits->io_pressure;
-    case CPU_PRESSURE:
-        return limits->cpu_pressure;
-    case LOAD:
-        return limits->load;
-    case FREE_MEMORY:
-        return limits->free_memory;
-    case MEASURES:
-        break;
-    }
-    return 0;
+    const struct config_admission *config = &admission->worker->config->admission;
+    const int64_t limits[MEASURES] = {[MEMORY_PRESSURE] = config->memory_pressure,
+                                      [IO_PRESSURE] = config->io_pressure,
+                                      [CPU_PRESSURE] = config->cpu_pressure,
+                                      [LOAD] = config->load,
+                                      [FREE_MEMORY] = config->free_memory};
+    return limits[measure];
 }
 
 /* over: free memory has to come back to four thirds of the limit, or half of the way to all memory

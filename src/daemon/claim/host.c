@@ -71,35 +71,16 @@ void host_unguarded(struct host *host, bool unguarded)
 
 bool host_ended(struct host *host, const struct attempt *attempt)
 {
+    enum cause cause = attempt->ending.cause;
     bool follows = *attempt->batch && strcmp(attempt->batch, attempt->task->tid) != 0;
-    switch (attempt->ending.cause) {
-    case CAUSE_HOST:
-        if (!follows) {
-            host_fault(host, attempt->task->tid, attempt->reason);
-        }
-        return false;
-    case CAUSE_NO_PROGRAM:
+    if (cause == CAUSE_HOST && !follows) {
+        host_fault(host, attempt->task->tid, attempt->reason);
+    } else if (cause == CAUSE_NO_PROGRAM) {
         log_missing_program(host, attempt->task->tid, attempt->reason);
-        return false;
-    case CAUSE_CANNOT_EXECUTE:
-    case CAUSE_REFUSED:
-        return false;
-    case CAUSE_EXIT:
-    case CAUSE_SIGNAL:
-    case CAUSE_KILLED:
-    case CAUSE_OOM:
-    case CAUSE_TIMEOUT:
-    case CAUSE_OUTPUT_LIMIT:
-    case CAUSE_LEASE_LOST:
-    case CAUSE_SHUTDOWN:
-    case CAUSE_REPORTED:
-    case CAUSE_CHECK:
-    case CAUSE_DONE:
-    case CAUSE_BATCH:
-    case CAUSE_CANCELLED:
-        return host_fine(host);
     }
-    return false;
+    bool ran = cause != CAUSE_HOST && cause != CAUSE_NO_PROGRAM && cause != CAUSE_CANNOT_EXECUTE &&
+               cause != CAUSE_REFUSED;
+    return ran && host_fine(host);
 }
 
 bool host_is_closed(const struct host *host)

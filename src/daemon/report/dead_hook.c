@@ -64,37 +64,17 @@ static void forget_settled(struct dead_hook *dead_hook, size_t count)
 }
 
 /* A hook that ran, even if it failed, is not run again. One that could not be run, or was not
- * allowed to finish, is left to another worker. */
-static bool was_run(const struct ending *ending)
+ * allowed to finish, is left to another worker, as a task would go back to the queue. */
+static bool was_run(const struct dead_hook *dead_hook, const struct ending *ending)
 {
-    switch (ending->cause) {
-    case CAUSE_EXIT:
-    case CAUSE_SIGNAL:
-    case CAUSE_KILLED:
-    case CAUSE_OOM:
-    case CAUSE_TIMEOUT:
-    case CAUSE_OUTPUT_LIMIT:
-    case CAUSE_CANNOT_EXECUTE:
-    case CAUSE_REFUSED:
-    case CAUSE_REPORTED:
-    case CAUSE_CHECK:
-    case CAUSE_DONE:
-        return true;
-    case CAUSE_HOST:
-    case CAUSE_NO_PROGRAM:
-    case CAUSE_LEASE_LOST:
-    case CAUSE_SHUTDOWN:
-    case CAUSE_BATCH:
-    case CAUSE_CANCELLED:
-        break;
-    }
-    return false;
+    enum verdict verdict = outcome_decide(&dead_hook->own.retry, ending, 0).verdict;
+    return verdict != VERDICT_RELEASE && verdict != VERDICT_CANCELLED;
 }
 
 static void on_ended(void *context, struct attempt *attempt)
 {
     struct dead_hook *dead_hook = context;
-    bool run = was_run(&attempt->ending);
+    bool run = was_run(dead_hook, &attempt->ending);
     dead_hook->broken |= attempt->ending.cause == CAUSE_HOST;
     task_log_hook_ended(attempt, run);
     settle(dead_hook, run ? '+' : '-', attempt->task->token);

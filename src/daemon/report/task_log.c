@@ -269,36 +269,28 @@ void task_log_hook_given_up(const struct redisReply *given_up)
 void task_log_settled(const struct pending_outcome *pending, enum queue_settled settled,
                       const char *error)
 {
+    static const struct {
+        int priority;
+        const char *text, *id, *event;
+    } records[] = {
+        [QUEUE_CALLED_OFF] = {LOG_NOTICE, "cancelled meanwhile; not retried", LOG_ID_TASK_CANCELLED,
+                              "cancelled"},
+        [QUEUE_FENCED] = {LOG_WARNING, "outcome rejected: the task was requeued meanwhile",
+                          LOG_ID_FENCED, "fenced"},
+        [QUEUE_GONE] = {LOG_WARNING, "outcome rejected: the task was requeued meanwhile",
+                        LOG_ID_FENCED, "fenced"},
+        [QUEUE_VANISHED] = {LOG_WARNING, "entry deleted or trimmed while it ran", LOG_ID_FENCED,
+                            "vanished"},
+        [QUEUE_KEPT] = {LOG_ERR, "Redis refuses its outcome", LOG_ID_REDIS_DOWN, "kept"},
+    };
     const struct attempt *attempt = pending->attempt;
     bool settled_before = settled == QUEUE_GONE && pending->again;
     if (settled == QUEUE_OK || settled_before || !attempt) {
         return;
     }
     struct fields fields;
-    const char *tid = attempt->task->tid;
-    switch (settled) {
-    case QUEUE_OK:
-        return;
-    case QUEUE_CALLED_OFF:
-        describe_task(&fields, attempt->task, "cancelled");
-        log_event(LOG_NOTICE, LOG_ID_TASK_CANCELLED, fields.list, fields.count,
-                  "task %s: cancelled meanwhile; not retried", tid);
-        return;
-    case QUEUE_FENCED:
-    case QUEUE_GONE:
-        describe_task(&fields, attempt->task, "fenced");
-        log_event(LOG_WARNING, LOG_ID_FENCED, fields.list, fields.count,
-                  "task %s: outcome rejected: the task was requeued meanwhile", tid);
-        return;
-    case QUEUE_VANISHED:
-        describe_task(&fields, attempt->task, "vanished");
-        log_event(LOG_WARNING, LOG_ID_FENCED, fields.list, fields.count,
-                  "task %s: entry deleted or trimmed while it ran", tid);
-        return;
-    case QUEUE_KEPT:
-        describe_task(&fields, attempt->task, "kept");
-        log_event(LOG_ERR, LOG_ID_REDIS_DOWN, fields.list, fields.count,
-                  "task %s: Redis refuses its outcome: %s; keeping it and retrying", tid, error);
-        return;
-    }
+    describe_task(&fields, attempt->task, records[settled].event);
+    log_event(records[settled].priority, records[settled].id, fields.list, fields.count,
+              "task %s: %s%s%s%s", attempt->task->tid, records[settled].text, error ? ": " : "",
+              error ? error : "", error ? "; keeping it and retrying" : "");
 }

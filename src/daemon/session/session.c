@@ -117,24 +117,9 @@ static void log_outage(struct session *session, double delay)
  * success; 0: retry. */
 static int exit_code_of(enum redis_error error)
 {
-    switch (error) {
-    case REDIS_ERROR_DENIED:
-        return EX_NOPERM;
-    case REDIS_ERROR_UNFIT:
-    case REDIS_ERROR_FOREIGN:
-    case REDIS_ERROR_CALLER:
-        return EX_CONFIG;
-    case REDIS_ERROR_NONE:
-    case REDIS_ERROR_LOST:
-    case REDIS_ERROR_LATER:
-    case REDIS_ERROR_ROLE:
-    case REDIS_ERROR_NO_WRITE:
-    case REDIS_ERROR_NO_GROUP:
-    case REDIS_ERROR_NO_LIBRARY:
-    case REDIS_ERROR_OTHER:
-        return 0;
-    }
-    return 0;
+    bool config =
+        error == REDIS_ERROR_UNFIT || error == REDIS_ERROR_FOREIGN || error == REDIS_ERROR_CALLER;
+    return error == REDIS_ERROR_DENIED ? EX_NOPERM : config ? EX_CONFIG : EX_OK;
 }
 
 static void on_failed(void *context)
