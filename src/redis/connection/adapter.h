@@ -2,6 +2,9 @@
  * Connects hiredis to the event loop, in place of its own adapter. That one hears nothing more once
  * epoll_ctl has failed, loses a command silently if version 0.14 has no memory for it, and keeps
  * the buffer of a large answer until the next one.
+ *
+ * hiredis aborts the process at a reply that answers no command, and at a message of an unknown
+ * form. Here such a reply is an error of the connection.
  */
 #ifndef LEAT_REDIS_CONNECTION_ADAPTER_H
 #define LEAT_REDIS_CONNECTION_ADAPTER_H
@@ -16,8 +19,11 @@ struct adapter {
     struct ev_loop *loop;
     redisAsyncContext *redis;
     struct fd_watch read, write;
-    bool large;  /* the reader's buffer is large and not freed yet */
-    bool broken; /* answers would reach the wrong callbacks: free the context, outside of its
+    redisReplyObjectFunctions functions; /* of the reader: they check what hiredis asserts */
+    redisReplyObjectFunctions *makers;   /* hiredis's own */
+    bool large;                          /* the reader's buffer is large and not freed yet */
+    bool refused; /* a reply was not as the protocol has it: the context has an error, too */
+    bool broken;  /* answers would reach the wrong callbacks: free the context, outside of its
                     callbacks */
 };
 

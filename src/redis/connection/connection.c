@@ -375,7 +375,10 @@ static void on_disconnect(const redisAsyncContext *redis, int status)
 
     char text[192];
     bool known = redis->errstr && *redis->errstr;
-    (void)snprintf(text, sizeof text, "%s", known ? redis->errstr : "closed");
+    (void)snprintf(text, sizeof text, "%s",
+                   connection->adapter.refused ? "a reply that answers no command"
+                   : known                     ? redis->errstr
+                                               : "closed");
     enum redis_error error = connection->state == GREETING
                                  ? socket_find_last_words(&redis->c, text, sizeof text)
                              : connection->subscribed && redis->err == REDIS_ERR_OTHER

@@ -180,6 +180,53 @@ static void reports_nulls_before_the_loss(void **state)
     assert_int_equal(trial->error, REDIS_ERROR_LOST);
 }
 
+/* ---- servers that break the protocol ---- */
+
+/* The server of the test sends these bytes, which must end the connection. */
+static void assert_broken_by(struct trial *trial, int ours, const char *bytes)
+{
+    size_t size = strlen(bytes);
+    assert_int_equal(write(ours, bytes, size), size);
+    run_until(trial, &trial->losts, 1);
+    run_a_while(trial);
+    assert_int_equal(trial->losts, 1);
+    assert_int_equal(trial->error, REDIS_ERROR_LOST);
+    (void)close(ours); /* everything was written */
+    trial->ups = trial->losts = trial->replies = trial->nulls = 0;
+}
+
+/* Goal: a reply to no command ends the connection, and not the process, as hiredis would. */
+static void a_reply_to_no_command_is_a_loss(void **state)
+{
+    static const char *const replies[] = {
+        "+OK\r\n", ":1\r\n",       "$1\r\nx\r\n",        "$-1\r\n",          "*0\r\n",
+        "*-1\r\n", "*1\r\n:1\r\n", "*2\r\n*0\r\n*0\r\n", "*1\r\n$9\r\nhalf", "?\r\n",
+    };
+    struct trial *trial = *state;
+    for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+        assert_broken_by(trial, open_to_us(trial), replies[i]);
+
+        /* the first answers a command, the second none */
+        char twice[64];
+        int ours = open_to_us(trial);
+        send_text(trial, 20000, "PING", NULL);
+        run_a_while(trial);
+        assert_true(snprintf(twice, sizeof twice, "+PONG\r\n%s", replies[i]) > 0);
+        assert_broken_by(trial, ours, twice);
+    }
+}
+
+/* Goal: an error that answers no command is the server's last word. */
+static void an_error_to_no_command_is_told(void **state)
+{
+    struct trial *trial = *state;
+    int ours = open_to_us(trial);
+    assert_int_equal(write(ours, "-ERR max\r\n", 10), 10);
+    run_until(trial, &trial->losts, 1);
+    assert_non_null(strstr(trial->why, "ERR max"));
+    (void)close(ours); /* everything was written */
+}
+
 /* ---- subscriptions ---- */
 
 static void subscribe(struct trial *trial)
@@ -241,6 +288,35 @@ static void a_refused_subscription_is_told(void **state)
     assert_int_equal(trial->error, REDIS_ERROR_DENIED);
     assert_non_null(strstr(trial->why, "NOPERM"));
     assert_int_equal(trial->nulls, 1);
+}
+
+/* Goal: a message of an unknown form ends the connection, and not the process, as hiredis would. */
+static void a_mangled_message_is_a_loss(void **state)
+{
+    static const char *const messages[] = {
+        "+OK\r\n",
+        ":1\r\n",
+        "*0\r\n",
+        "*1\r\n$7\r\nmessage\r\n",
+        "*2\r\n$7\r\nmessage\r\n$4\r\nnews\r\n",
+        "*3\r\n:1\r\n$4\r\nnews\r\n$1\r\nx\r\n",
+        "*3\r\n$-1\r\n$4\r\nnews\r\n$1\r\nx\r\n",
+        "*3\r\n*0\r\n$4\r\nnews\r\n$1\r\nx\r\n",
+        "*3\r\n$7\r\nmessage\r\n:4\r\n$1\r\nx\r\n",
+        "*3\r\n$7\r\nmessage\r\n*1\r\n:1\r\n$1\r\nx\r\n",
+        "*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n$1\r\nx\r\n",
+        "*3\r\n$12\r\nPUnsubscribe\r\n$4\r\nnews\r\n$1\r\nx\r\n",
+    };
+    static const char good[] = "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
+                               "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n*2\r\n:1\r\n$-1\r\n";
+    struct trial *trial = *state;
+    for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++) {
+        int ours = open_to_us(trial);
+        subscribe(trial);
+        assert_int_equal(write(ours, good, sizeof good - 1), sizeof good - 1);
+        run_until(trial, &trial->replies, 2);
+        assert_broken_by(trial, ours, messages[i]);
+    }
 }
 
 static void closes_with_commands_pending(void **state)
@@ -376,6 +452,9 @@ int main(void)
         TRIAL(waits_for_what_is_still_coming_in),
         TRIAL(ends_a_blocked_read),
         TRIAL(reports_nulls_before_the_loss),
+        TRIAL(a_reply_to_no_command_is_a_loss),
+        TRIAL(an_error_to_no_command_is_told),
+        TRIAL(a_mangled_message_is_a_loss),
         TRIAL(hears_every_message),
         TRIAL(a_refused_subscription_is_told),
         TRIAL(closes_with_commands_pending),
