@@ -12,19 +12,20 @@
 
 enum { SECRET_MAX = 4096 };
 
-/* Reports that others can access the file, with the command that changes it. The reader keeps its
+/* Reports why the file is not private, with the command that changes it. The reader keeps its
  * access as the owner, or else by the group leat. Returns -1. */
-static int refuse_public(const char *path, const struct stat *status, struct buffer *why)
+static int refuse_access(const char *path, const struct stat *status, struct buffer *why)
 {
     bool owns = status->st_uid == geteuid() && status->st_uid != 0;
+    const char *fault = (status->st_mode & S_IRWXO) != 0 ? "is accessible to all users"
+                                                         : "is writable by its group";
 
     /* a failure sets why->failed, which the caller checks */
     if (owns) {
-        (void)buffer_printf(why, "%s is accessible to all users; run: chmod o= %s", path, path);
+        (void)buffer_printf(why, "%s %s; run: chmod g-w,o= %s", path, fault, path);
     } else {
-        (void)buffer_printf(why,
-                            "%s is accessible to all users; run: chgrp leat %s && chmod 640 %s",
-                            path, path, path);
+        (void)buffer_printf(why, "%s %s; run: chgrp leat %s && chmod 640 %s", path, fault, path,
+                            path);
     }
     return -1;
 }
@@ -38,8 +39,8 @@ static int check_file(int fd, const char *path, bool must_be_private, struct buf
         (void)buffer_printf(why, "%s: %s", path, strerror(errno));
     } else if (!S_ISREG(status.st_mode)) {
         (void)buffer_printf(why, "%s: not a regular file", path);
-    } else if (must_be_private && (status.st_mode & S_IRWXO) != 0) {
-        return refuse_public(path, &status, why);
+    } else if (must_be_private && (status.st_mode & (S_IWGRP | S_IRWXO)) != 0) {
+        return refuse_access(path, &status, why);
     } else {
         return 0;
     }

@@ -9,8 +9,8 @@
 #include "base/buffer.h"
 
 /* Reads the file, without a final newline. If must_be_private is set, a file that others can
- * access is an error. Returns the text, which the caller wipes and frees, or NULL with the
- * reason in why. */
+ * access, or that its group can write, is an error. Returns the text, which the caller wipes and
+ * frees, or NULL with the reason in why. */
 char *secret_read_file(const char *path, bool must_be_private, struct buffer *why);
 
 /* The same for a file of $CREDENTIALS_DIRECTORY. */

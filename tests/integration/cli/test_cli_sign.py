@@ -130,6 +130,8 @@ def test_an_expired_dead_letter_can_be_signed_again(daemon, leat, required, key,
 def broken(folder, key):
     closed = Key(folder, 'closed')
     closed.path.chmod(stat.S_IRUSR | stat.S_IROTH)
+    shared = Key(folder, 'shared')
+    shared.path.chmod(0o660)
     return closed
 
 
@@ -137,6 +139,7 @@ def broken(folder, key):
     ('nobody', EX_USAGE, 'has no key nobody'),
     ('a:/none', EX_NOINPUT, '/none: No such file'),
     ('closed:FOLDER/closed.key', EX_NOINPUT, 'is accessible to all users'),
+    ('shared:FOLDER/shared.key', EX_NOINPUT, 'is writable by its group; run: '),
     ('a b:FOLDER/2026a.key', EX_NOINPUT, 'name of a key'),
     (':FOLDER/2026a.key', EX_NOINPUT, 'name of a key'),
 ])

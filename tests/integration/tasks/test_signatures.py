@@ -288,13 +288,15 @@ def test_rotation(daemon, required, key, folder, queue, client, ran):
 
 
 def broken_keys(folder, key):
-    short, open_to_all = Key(folder, 'short'), Key(folder, 'open')
+    short, open_to_all, shared = Key(folder, 'short'), Key(folder, 'open'), Key(folder, 'shared')
     short.path.write_text('x' * 31)
     open_to_all.path.chmod(0o644)
+    shared.path.chmod(0o620)
     return {
         'missing': (f'a:{folder}/none', 'No such file'),
         'short': (short.entry, '31 bytes'),
         'open': (open_to_all.entry, 'is accessible to all users'),
+        'shared': (shared.entry, 'is writable by its group'),
         'folder': (f'a:{folder}', 'not a regular file'),
         'relative': ('a:key', 'absolute path'),
         'no name': (f':{key.path}', 'name of a key'),
@@ -302,7 +304,7 @@ def broken_keys(folder, key):
     }
 
 
-@pytest.mark.parametrize('name', ['missing', 'short', 'open', 'folder', 'relative', 'no name', 'twice'])
+@pytest.mark.parametrize('name', ['missing', 'short', 'open', 'shared', 'folder', 'relative', 'no name', 'twice'])
 def test_an_unreadable_key_stops_the_start(daemon, folder, key, queue, client, ran, name):
     """The daemon does not start, and names the wrong line; at a reload the current keys stay."""
     entry, reason = broken_keys(folder, key)[name]

@@ -341,7 +341,12 @@ static void passwords_come_from_files(void **state)
     assert_password(line, "s3cret\n");
     write_file(files->path, "s3cret", 6, 0644);
     assert_no_password(line, geteuid() == 0 ? "is accessible to all users; run: chgrp leat "
-                                            : "is accessible to all users; run: chmod o= ");
+                                            : "is accessible to all users; run: chmod g-w,o= ");
+    write_file(files->path, "s3cret", 6, 0660);
+    assert_no_password(line, geteuid() == 0 ? "is writable by its group; run: chgrp leat "
+                                            : "is writable by its group; run: chmod g-w,o= ");
+    write_file(files->path, "s3cret", 6, 0602);
+    assert_no_password(line, "is accessible to all users");
     write_file(files->path, "\n", 1, 0600);
     assert_no_password(line, "the file is empty");
     write_file(files->path, "a\0b", 3, 0600);
