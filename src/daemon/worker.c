@@ -57,6 +57,7 @@ struct worker {
     bool leaving; /* leat_requeue of the own consumer is in flight */
     bool halved;  /* tasks of a batch run again: watch their leases in the next turn */
     bool renew;   /* renew in the next turn: a task was cancelled, or the status has changed */
+    bool lost;    /* the last renewal named a token that is lost */
     bool started_sent, ready_sent;
     ev_prepare turn;
 };
@@ -117,6 +118,8 @@ static void on_settled(void *context, const struct pending_outcome *result,
 {
     struct worker *worker = context;
     task_log_settled(result, settled, error);
+    /* after an outage, other workers may wait until this one names nothing that is lost */
+    worker->renew = worker->renew || worker->lost;
     if (settled == QUEUE_VANISHED ||
         (settled == QUEUE_OK && result->outcome.verdict == VERDICT_DEAD)) {
         dead_hook_fetch(worker->dead_hook);
@@ -172,6 +175,7 @@ static void on_renewed(void *context, const struct token_set *lost,
                        const struct token_set *cancelled)
 {
     struct worker *worker = context;
+    worker->lost = lost->count > 0;
     slots_remove(worker->slots, lost, cancelled);
     claim_loop_forget(worker->claim_loop, lost);
 }

@@ -43,6 +43,7 @@ static const char *describe_pause(enum pause_kind pause)
     static const char *const texts[] = {
         [PAUSE_OPEN] = "",
         [PAUSE_HOLD] = "waiting one lease: the consumer group was lost",
+        [PAUSE_OUTAGE] = "waiting for the other workers: Redis was restarted or replaced",
         [PAUSE_PAUSED] = "the queue is paused",
         [PAUSE_DRAINED] = "drained",
         [PAUSE_RATE] = "",

@@ -27,7 +27,7 @@ void queue_explain(const struct redisReply *reply, char *why, size_t size);
 struct queue_claim_reply {
     int64_t now_ms, lease_ms;
     int64_t closed_until_ms; /* 0: tasks may start */
-    const char *why;         /* in the reply: "", "hold", "paused", "drained" or "rate" */
+    const char *why;         /* in the reply: "", "hold", "outage", "paused", "drained" or "rate" */
     int64_t next_due_ms;     /* 0: none */
     char cursor[QUEUE_CURSOR_SIZE];
     struct task **tasks; /* the receiver takes them: it sets to NULL those that it took */

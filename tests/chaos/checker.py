@@ -24,6 +24,7 @@ Violation = namedtuple('Violation', 'invariant n text')  # n: -1 if it is about 
 FINISHED = ('ok', 'cancelled')
 # faults that end a daemon, with its exit status; 75: Redis did not take all outcomes
 ENDS = {'kill': {-9}, 'guard-kill': {-9}, 'term': {0, 75}}
+NO_CRASH = ('redis-outage',)  # faults that explain no crash
 CLOCK_NS = 10 ** 7  # resolution of the wall clock in ms
 MORE_DESCRIPTORS = 8
 BUSY = 500  # calls per second that bring no task; a few renewals, scans and wakeups are usual
@@ -248,7 +249,7 @@ def cause_is_right(facts, n, letter):
         since, until = facts.tasks[n]['t'], letter['died_ms'] * 10 ** 6 - meta['wall_ns']
         # beside a task that kills its worker it can be lost once, and otherwise only by a fault
         felt = [fault for fault in facts.faults if fault[0] <= until and fault[1] >= since]
-        others = [fault for fault in felt if fault[3] != 'killer']
+        others = [fault for fault in felt if fault[3] not in ('killer', *NO_CRASH)]
         if not task['kills'] and len(others) + (len(felt) > len(others)) < meta['max_crashes']:
             return f'{len(others)} faults explain {letter["crashes"]} crashes'
     else:

@@ -7,14 +7,16 @@
  *   I1  after the last fault each task ends: it has succeeded or is a dead letter
  *   I2  when a success is accepted no process of the task runs, and a task that has ended never runs again
  *   I3  two processes never run one task at the same time
+ *   I4  if Redis was away, and nothing else was wrong, no task has counted a crash
  *
  * Time is a count of ticks, which may pass at any moment, but not before urgent steps: at its deadline a process is
  * killed, if a daemon or guard is there to do it. A lease expires LEASE ticks after Redis heard of its owner; the
  * deadline is MARGIN earlier, and counts from the sending of that call.
  *
  * FAULTS of these happen, in any order and at any step: a connection breaks, a daemon is stopped, it is killed alone
- * or with all its processes, the group is lost, a reply takes longer than a tick. Guards that are killed together
- * with their daemon while their tasks live on are left out, because cgroups handle them.
+ * or with all its processes, the group is lost, a reply takes longer than a tick, Redis goes away and comes back, with
+ * all that it knew or without the claims. Guards that are killed together with their daemon while their tasks live on
+ * are left out, because cgroups handle them.
  *
  * Each BUG removes one rule, and must be found: see run.
  */
@@ -22,7 +24,7 @@
 #define FAULTS 1
 #endif
 #ifndef ONLY
-#define ONLY 0 /* the number of the one invariant to check, of I1, I2, I3; 0: all */
+#define ONLY 0 /* the number of the one invariant to check, of I1 to I4; 0: all */
 #endif
 #define TASKS 2
 #define STARTS 3  /* of workers in all: each start is a consumer of its own */
@@ -46,6 +48,8 @@ byte record[TASKS];       /* `running`: the worker that claimed this entry, or N
 byte moved[TASKS];        /* the worker that had claimed the former entry, whose success still counts, or NONE */
 byte crashes[TASKS];
 byte hold;                /* ticks for which nothing is claimed */
+byte outage;              /* ticks for which nothing is taken over, unless all workers return before */
+bool away;                /* Redis answers nothing */
 
 /* ---- workers ---- */
 
@@ -71,12 +75,15 @@ bool answered[STARTS];    /* the reply is on its way */
 bool granted[STARTS];     /* the reply is a success */
 byte age[STARTS];         /* ticks since the call was sent */
 bool broken[STARTS];      /* the connection is broken: the reply is lost */
+bool awaited[STARTS];     /* it has not returned after the outage */
 
 byte faults = FAULTS;
 bool calm;                /* no more faults, and all workers go on */
+bool only_outages;        /* there were faults, and all of them were that Redis was away */
 
 /* Not checked; they name a failed assertion. */
 bool I1 = (ONLY && ONLY != 1), I2 = (ONLY && ONLY != 2), I3 = (ONLY && ONLY != 3);
+bool I4 = (ONLY && ONLY != 4);
 
 #define is_up(c) (life[c] == up)
 #define is_alive(c) (life[c] == up || life[c] == stopped)
@@ -92,6 +99,7 @@ bool I1 = (ONLY && ONLY != 1), I2 = (ONLY && ONLY != 2), I3 = (ONLY && ONLY != 3
 #define runs(c, t) (process[c] && task[c] == t)
 #define awaits(c) (is_up(c) && !broken[c] && call[c] != nothing)
 #define is_waiting (awaits(0) || awaits(1) || awaits(2))
+#define is_late(c) (is_up(c) && (broken[c] || awaited[c] || (state[c] == running && !process[c])))
 #define can_kill(c) (process[c] && deadline[c] == 0 && (is_up(c) || guard[c]))
 
 /* ---- steps of Redis: each is one function call ---- */
@@ -166,8 +174,11 @@ inline take_over(t)
 {
     if
     :: record[t] == NONE -> requeue(t)
-    :: record[t] != NONE && crashes[t] + 1 >= CRASHES -> end_task(t, died)
+    :: record[t] != NONE && crashes[t] + 1 >= CRASHES ->
+        assert(I4 || !only_outages);
+        end_task(t, died)
     :: record[t] != NONE && crashes[t] + 1 < CRASHES ->
+        assert(I4 || !only_outages);
         crashes[t]++;
         requeue_begun(t)
     fi
@@ -192,6 +203,13 @@ inline do_read(c)
     fi
 }
 
+/* A claimed task was delivered to another worker: the group was recreated, or Redis had forgotten the claim. */
+inline give_back(t)
+{
+    owner[t] = record[t];
+    idle[t] = 0
+}
+
 /* leat_claim with that name takes an unclaimed task from the worker that read it. */
 inline do_claim(c)
 {
@@ -200,11 +218,9 @@ inline do_claim(c)
     if
     :: place[t] == pending && token[c] == current && (owner[t] == c || (hold == 0 && record[t] == NONE)) ->
         if
-        :: hold > 0 -> requeue(t)
+        :: hold > 0 && (record[t] == NONE || record[t] == c) -> requeue(t)
 #ifndef BUG_NO_OWNER_CHECK
-        :: hold == 0 && record[t] != NONE && record[t] != c ->
-            /* the group was recreated, and delivers a claimed task */
-            requeue_begun(t)
+        :: record[t] != NONE && record[t] != c -> give_back(t)
         :: hold == 0 && (record[t] == NONE || record[t] == c) ->
 #else
         :: hold == 0 ->
@@ -227,21 +243,45 @@ inline do_renew(c)
     t = task[c];
     granted[c] = false;
     if
-    :: place[t] == pending && token[c] == current &&
+    :: state[c] != free && (place[t] == pending || place[t] == ready) && token[c] == current &&
 #ifndef BUG_NO_OWNER_CHECK
-       (record[t] == c || (record[t] == NONE && owner[t] == c))
+       (record[t] == c || (record[t] == NONE && (owner[t] == c || state[c] != named)))
 #else
        true
 #endif
        ->
-        owner[t] = c;
-        idle[t] = 0;
+        if
+        :: place[t] == pending ->
+            owner[t] = c;
+            idle[t] = 0
+        :: else -> skip /* Redis forgot the claim; the worker that reads it next gives it back */
+        fi;
         /* a record that somebody has deleted is restored; what was not claimed is not named as claimed */
         if
         :: record[t] == NONE && state[c] != named -> record[t] = c
         :: else -> skip
         fi;
         granted[c] = true
+    :: else -> skip
+    fi;
+#ifdef BUG_RETURNED_BLINDLY
+    return_worker(c)
+#else
+    if
+    :: granted[c] || state[c] == free -> return_worker(c)
+    :: else -> skip
+    fi
+#endif
+}
+
+/* After an outage, a worker has returned once it names nothing that is lost. */
+inline return_worker(c)
+{
+    awaited[c] = false;
+    if
+    :: outage > 0 && !awaited[0] && !awaited[1] && !awaited[2] ->
+        outage = 0;
+        hold = 0
     :: else -> skip
     fi
 }
@@ -279,12 +319,17 @@ inline do_register(c)
 {
     if
     :: state[c] == running || state[c] == ended -> do_renew(c)
-    :: else -> granted[c] = false
+    :: else ->
+        granted[c] = false;
+        return_worker(c)
     fi;
     t = 0;
     do
     :: t < TASKS && place[t] == pending && owner[t] == c && !is_named(c, t) ->
-        requeue(t);
+        if
+        :: record[t] != NONE && record[t] != c -> give_back(t)
+        :: else -> requeue(t)
+        fi;
         t++
     :: t < TASKS && !(place[t] == pending && owner[t] == c && !is_named(c, t)) -> t++
     :: t >= TASKS -> break
@@ -326,10 +371,17 @@ end:
     do
     /* the scan of any live worker */
 #ifndef BUG_NO_SCAN
-    :: atomic { place[t] == pending && owner[t] != NONE && idle[t] >= LEASE -> take_over(t) }
+    :: atomic { place[t] == pending && owner[t] != NONE && idle[t] >= LEASE && !away &&
+#ifndef BUG_NO_OUTAGE
+        outage == 0
+#else
+        true
+#endif
+        -> take_over(t)
+    }
 #endif
     /* reclaim by any live worker */
-    :: atomic { place[t] == pending && owner[t] != NONE &&
+    :: atomic { place[t] == pending && owner[t] != NONE && !away &&
 #ifdef BUG_ADOPT_UNPROVED
         life[owner[t]] == dead
 #else
@@ -341,7 +393,7 @@ end:
 #else
         if
 #ifndef BUG_ADOPT_BLINDLY
-        :: record[t] != NONE && record[t] != owner[t] -> requeue_begun(t) /* that worker may live */
+        :: record[t] != NONE && record[t] != owner[t] -> give_back(t) /* that worker may live */
 #endif
         :: else -> take_over(t)
         fi
@@ -356,8 +408,9 @@ active proctype group()
     byte t;
 end:
     do
-    :: atomic { faults > 0 && !calm && hold == 0 ->
+    :: atomic { faults > 0 && !calm && hold == 0 && !away ->
         faults--;
+        only_outages = false;
         do
         :: t < TASKS ->
             if
@@ -370,9 +423,7 @@ end:
             t++
         :: else -> break
         od;
-#ifndef BUG_NO_HOLD
         hold = LEASE;
-#endif
         t = 0
     }
     od
@@ -476,7 +527,7 @@ end:
 
     /* its calls arrive when they arrive, also those of the dead and of broken connections; only a read that
      * nobody waits for is one that was sent before, see below */
-    :: atomic { will_run(c) && (call[c] != read || place[0] == ready || place[1] == ready) ->
+    :: atomic { will_run(c) && !away && (call[c] != read || place[0] == ready || place[1] == ready) ->
         if
         :: call[c] == read -> do_read(c)
         :: call[c] == claim -> do_claim(c)
@@ -491,14 +542,14 @@ end:
 
     /* steps of its own */
     :: atomic { is_idle(c) && state[c] == free && (place[0] == ready || place[1] == ready) &&
-        !(calm && hold > 0) ->
+        !(calm && hold > 0) && !away ->
         send(c, read);
         do_read(c);
         answered[c] = true;
         t = 0
     }
     /* a claim of a task that was delivered to another worker and not claimed: a deferred poison candidate */
-    :: atomic { is_idle(c) && state[c] == free && hold == 0 && (can_take(c, 0) || can_take(c, 1)) ->
+    :: atomic { is_idle(c) && state[c] == free && hold == 0 && !away && (can_take(c, 0) || can_take(c, 1)) ->
         if
         :: can_take(c, 0) -> t = 0
         :: can_take(c, 1) -> t = 1
@@ -513,8 +564,9 @@ end:
         t = 0
     }
     :: atomic { is_idle(c) && state[c] == running && process[c] && deadline[c] == 0 && !calm -> send(c, renew) }
+    :: atomic { is_idle(c) && awaited[c] && state[c] != named && state[c] != ended -> send(c, renew) }
     :: atomic { has_answer(c) -> take_answer(c) }
-    :: atomic { is_up(c) && broken[c] -> /* the former connections are killed first: see join_start */
+    :: atomic { is_up(c) && broken[c] && !away -> /* the former connections are killed first: see join_start */
         if
         :: state[c] == named -> forget(c)
         :: else -> skip
@@ -541,15 +593,22 @@ end:
         process[c] = false;
         guard[c] = false;
         proof[c] = true;
+        return_worker(c);
         forget_dead(c)
     }
 
     /* faults: a broken connection, SIGSTOP, the daemon killed, all of its unit killed */
-    :: atomic { faults > 0 && !calm && is_up(c) && !broken[c] -> faults--; broken[c] = true; leave_read(c) }
-    :: atomic { faults > 0 && !calm && is_up(c) -> faults--; life[c] = stopped }
+    :: atomic { faults > 0 && !calm && is_up(c) && !broken[c] ->
+        faults--;
+        only_outages = false;
+        broken[c] = true;
+        leave_read(c)
+    }
+    :: atomic { faults > 0 && !calm && is_up(c) -> faults--; only_outages = false; life[c] = stopped }
     :: atomic { life[c] == stopped -> life[c] = up }
     :: atomic { faults > 0 && !calm && is_alive(c) && alive + to_come > 1 ->
         faults--;
+        only_outages = false;
         life[c] = dead;
         broken[c] = false;
         leave_read(c);
@@ -562,6 +621,73 @@ end:
         :: call[c] = nothing /* it was not sent yet */
         fi;
         forget_dead(c)
+    }
+    od
+}
+
+/* Redis goes away and comes back: with all that it knew, or, from a snapshot, without the claims. The snapshot has the
+ * entries that workers name, or older ones. */
+active proctype outages()
+{
+    byte t, i, c;
+end:
+    do
+    :: atomic { faults > 0 && !calm && !away ->
+        only_outages = only_outages || faults == FAULTS;
+        faults--;
+        away = true;
+        do
+        :: c < STARTS ->
+            if
+            :: is_alive(c) -> broken[c] = true; leave_read(c)
+            :: else -> skip
+            fi;
+            c++
+        :: else -> break
+        od;
+        c = 0
+    }
+    :: atomic { away ->
+        away = false;
+        do
+        :: c < STARTS ->
+            /* calls that were under way do not arrive any more */
+            if
+            :: call[c] != nothing -> forget_call(c); forget_dead(c)
+            :: else -> skip
+            fi;
+            awaited[c] = is_alive(c) || (life[c] == dead && !proof[c]);
+            c++
+        :: else -> break
+        od;
+        if
+        :: awaited[0] || awaited[1] || awaited[2] ->
+            outage = LEASE;
+#ifndef BUG_NO_HOLD
+            hold = LEASE
+#endif
+        :: else -> skip
+        fi;
+        if
+        :: skip
+        :: do
+            :: t < TASKS && place[t] == pending && record[t] != NONE ->
+                if
+                :: age_tokens(t, stale)
+                :: skip
+                fi;
+                forget_former(t);
+                place[t] = ready;
+                owner[t] = NONE;
+                idle[t] = 0;
+                record[t] = NONE;
+                t++
+            :: t < TASKS && !(place[t] == pending && record[t] != NONE) -> t++
+            :: t >= TASKS -> break
+            od
+        fi;
+        t = 0;
+        c = 0
     }
     od
 }
@@ -579,11 +705,13 @@ active proctype clock()
         (!calm || timeout) && (!is_waiting || (faults > 0 && !calm)) ->
 #else
         (!calm || timeout) && !can_kill(0) && !can_kill(1) && !can_kill(2) &&
+        !(only_outages && !away && (is_late(0) || is_late(1) || is_late(2))) &&
         (!is_waiting || (faults > 0 && !calm)) ->
 #endif
         faults = faults - is_waiting;
+        only_outages = only_outages && !is_waiting;
         /* if no other step is possible, something must wait for time, or it would wait forever */
-        assert(I1 || !calm || hold > 0 || (place[0] == pending && idle[0] < LEASE) ||
+        assert(I1 || !calm || hold > 0 || outage > 0 || (place[0] == pending && idle[0] < LEASE) ||
                (place[1] == pending && idle[1] < LEASE));
         do
         :: c < STARTS ->
@@ -605,6 +733,11 @@ active proctype clock()
         :: else -> break
         od;
         hold = hold - (hold > 0);
+        outage = outage - (outage > 0);
+        if
+        :: outage == 0 -> awaited[0] = false; awaited[1] = false; awaited[2] = false
+        :: else -> skip
+        fi;
         c = 0;
         t = 0
     }

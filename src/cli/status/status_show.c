@@ -243,6 +243,7 @@ static void render_conf(const struct status *status, struct buffer *out)
 {
     int64_t max_length = fields_number(status->conf, "max_length", 0);
     int64_t hold_until_ms = fields_number(status->conf, "hold_until", 0);
+    int64_t outage_until_ms = fields_number(status->conf, "outage_until", 0);
     char time[MOMENT_SIZE];
 
     /* a failed append marks the buffer */
@@ -261,6 +262,13 @@ static void render_conf(const struct status *status, struct buffer *out)
     if (hold_until_ms > status->now_ms) {
         moment_relative(hold_until_ms, status->now_ms, time, sizeof time);
         (void)buffer_printf(out, "  the group was created again: tasks start %s\n", time);
+    }
+    if (outage_until_ms > status->now_ms) {
+        moment_relative(outage_until_ms, status->now_ms, time, sizeof time);
+        (void)buffer_printf(out,
+                            "  Redis was restarted or replaced: tasks start %s, or when all "
+                            "workers have registered again\n",
+                            time);
     }
 }
 

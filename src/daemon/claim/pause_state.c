@@ -24,8 +24,8 @@ struct pause_state {
 static enum pause_kind kind_of(const char *why)
 {
     static const char *const names[] = {
-        [PAUSE_OPEN] = "",           [PAUSE_HOLD] = "hold", [PAUSE_PAUSED] = "paused",
-        [PAUSE_DRAINED] = "drained", [PAUSE_RATE] = "rate",
+        [PAUSE_OPEN] = "",         [PAUSE_HOLD] = "hold",       [PAUSE_OUTAGE] = "outage",
+        [PAUSE_PAUSED] = "paused", [PAUSE_DRAINED] = "drained", [PAUSE_RATE] = "rate",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(why, names[i]) == 0) {
@@ -43,6 +43,11 @@ static void log_change(enum pause_kind before, enum pause_kind now, int64_t clos
                   "the queue's consumer group was lost and recreated: its tasks may still run "
                   "elsewhere; claiming nothing for %.1f s",
                   (double)closed_ms / 1000);
+    } else if (now == PAUSE_OUTAGE) {
+        log_text(LOG_NOTICE,
+                 "Redis was restarted or replaced: claiming nothing until all workers have "
+                 "registered again, for %.1f s at most",
+                 (double)closed_ms / 1000);
     } else if (now == PAUSE_PAUSED) {
         log_text(LOG_NOTICE, "the queue is paused: claiming nothing");
     } else if (now == PAUSE_DRAINED) {

@@ -15,7 +15,8 @@ struct pause_state;
 
 enum pause_kind {
     PAUSE_OPEN,
-    PAUSE_HOLD, /* the consumer group was lost: for one lease */
+    PAUSE_HOLD,   /* the consumer group was lost: for one lease */
+    PAUSE_OUTAGE, /* Redis may have forgotten claims: until all workers have returned, or a lease */
     PAUSE_PAUSED,
     PAUSE_DRAINED,
     PAUSE_RATE, /* the rate limit: until the next task may start */

@@ -74,9 +74,10 @@ end
 -- claimed here. 'again': this consumer has claimed it before. 'defer': keep it until the worker is empty. nil: it
 -- was requeued or ended.
 local function judge(q, task, record, out)
-  if record and (record.consumer ~= q.consumer or record.moved) then
-    -- The group was recreated and delivers again what another consumer has claimed.
-    return leat.requeue(q, task, not record.moved and record or nil)
+  if leat.give_back(q, task.token, record) then
+    return nil
+  elseif record and record.moved then
+    return leat.requeue(q, task)
   end
   local misfit = leat.misfit(task)
   if misfit then
@@ -294,7 +295,7 @@ local function put_back(q, tokens)
   for _, token in ipairs(tokens) do
     local task = is_pending(q, token) and fetch(q, token)
     if task then
-      leat.requeue(q, task)
+      leat.return_entry(q, task)
     end
   end
 end
@@ -333,13 +334,13 @@ local function more_of(causes, reasons)
   return causes
 end
 
--- This worker may start nothing. It gets no task, but scans on. A hold stops all workers, and ends the scan: with
--- a cursor to go on from, they would all call again at once.
+-- This worker may start nothing. It gets no task, but scans on. A hold or an outage stops all workers, and ends the
+-- scan: with a cursor to go on from, they would all call again at once.
 local function claim_closed(q, closed_until, why, cursor, lease, named)
   put_back(q, named)
   leat.expire_due(q)
   local following = ''
-  if cursor ~= '' and why ~= 'hold' then
+  if cursor ~= '' and why ~= 'hold' and why ~= 'outage' then
     local fine, found = pcall(leat.scan, q, cursor, lease, {})
     following = fine and found or ''
   end
@@ -352,8 +353,8 @@ end
 -- ARGV: group, consumer, how many new tasks at most, how many already run, where to go on with the scan for
 -- expired leases ('': not now; 'g0-0': from the start), then at most CHUNK tokens that a blocking read returned. A
 -- worker that runs a task with crashes asks for nothing.
--- Reply: PROTOCOL, now ms, lease ms, until when nothing may start (ms; 0: tasks may start), why ('', hold, paused,
--- drained, rate), next due ms (0: none), scan cursor ('': done), claimed tasks {token, tid, attempt, crashes,
+-- Reply: PROTOCOL, now ms, lease ms, until when nothing may start (ms; 0: tasks may start), why ('', hold, outage,
+-- paused, drained, rate), next due ms (0: none), scan cursor ('': done), claimed tasks {token, tid, attempt, crashes,
 -- fence, enqueued ms, {name, value …}}, deferred tokens, {tid, cause …} of tasks that this call ended without
 -- running them: dead letters, or cancelled; {token, causes} of claimed tasks that were tried before, one cause for
 -- each earlier attempt; the reason of each task that was ended, in the same order. With why 'rate', some tasks may

@@ -13,8 +13,8 @@ function leat.read_unclaimed(text)
   return unclaimed
 end
 
--- Writes the record of a claimed task again after somebody deleted it. Returns it packed, or nil. The lane's counter
--- still counts the task.
+-- Writes the record of a claimed task again, after somebody deleted it or Redis forgot the claim. Returns it packed, or
+-- nil. If Redis forgot the claim, this does what the claim did. Otherwise the lane's counter still counts the task.
 local function restore_record(q, token)
   local task = fetch(q, token)
   if not task or leat.misfit(task) then
@@ -22,13 +22,22 @@ local function restore_record(q, token)
   end
   local packed = pack_record(q.consumer, q.now_text, task.attempts + 1, task)
   redis.call('HSET', q[RUNNING], token, packed)
+  if not is_pending(q, token) then
+    if task.from then
+      hash_drop(q, RUNNING, task.from)
+    end
+    leat.forget_expiry(q, task)
+    if task.lane then
+      leat.lane_started(q, task.lane)
+    end
+  end
   return packed
 end
 
 -- Returns the tokens that belong to this consumer, as lists of ids by kind. Appends the others to lost, and those
 -- whose tasks are to be cancelled to cancelled. An entry without a record belongs to the consumer while it is
--- pending for it. If `unclaimed` does not list such an entry, it was claimed and somebody deleted its record: this
--- restores the record and the names.
+-- pending for it, or if `unclaimed` does not list it. In the second case the consumer had claimed it, nobody has
+-- claimed it since, and this restores the record and the names.
 local function sort_tokens(q, tokens, unclaimed, lost, cancelled)
   local mine = { s = {}, g = {} }
   local plain, bound = PLAIN .. q.consumer .. '\0', BOUND .. q.consumer .. '\0'
@@ -39,13 +48,13 @@ local function sort_tokens(q, tokens, unclaimed, lost, cancelled)
     for i = from, to do
       local token, record = tokens[i], records[i - from + 1]
       local head = record and record:sub(1, size)
-      if head == plain or head == bound or not record and is_pending(q, token) then
+      if not record and unclaimed and not unclaimed[token] then
+        local fine, restored = pcall(restore_record, q, token)
+        record, head = fine and restored, bound
+      end
+      if record and (head == plain or head == bound) or not record and is_pending(q, token) then
         local list = mine[token:sub(1, 1)]
         list[#list + 1] = token:sub(2)
-        if not record and unclaimed and not unclaimed[token] then
-          local fine, restored = pcall(restore_record, q, token)
-          record, head = fine and restored, bound
-        end
         if record and head == bound then
           pcall(leat.restore_names, q, token, unpack_record(record))
         end
@@ -60,11 +69,17 @@ local function sort_tokens(q, tokens, unclaimed, lost, cancelled)
   return mine
 end
 
--- XCLAIM drops a deleted entry from the pending list, and then nothing else would find it: so it is settled here.
--- A failure must not stop the renewal of the other leases.
-local function lose(q, token, lost)
+-- For an entry that XCLAIM did not renew. A claimed one that has not been delivered since the group was recreated, or
+-- since Redis forgot the claim, has no lease to renew: the worker that reads it gives it back. XCLAIM drops a deleted
+-- entry from the pending list, and then nothing else would find it: so it is settled here. A failure must not stop the
+-- renewal of the other leases.
+local function check_unrenewed(q, token, lost)
+  local exists = fetch(q, token)
+  if exists and record_of(q, token) then
+    return
+  end
   lost[#lost + 1] = token
-  if not fetch(q, token) then
+  if not exists then
     pcall(leat.settle_vanished, q, token)
   end
 end
@@ -86,7 +101,7 @@ local function renew_ids(q, kind, ids, lost)
       end
       for i = from, to do
         if not renewed[ids[i]] then
-          lose(q, kind .. ids[i], lost)
+          check_unrenewed(q, kind .. ids[i], lost)
         end
       end
     end
@@ -103,8 +118,14 @@ local function renew_tokens(q, tokens, text)
   return lost, cancelled
 end
 
-local function heartbeat(q, text)
+-- Renews the tokens, with the worker's heartbeat. Returns as renew_tokens. After an outage, the worker has returned
+-- once this has lost nothing: whatever it still names then, Redis knows.
+local function beat(q, lease, tokens, text, registers)
+  local awaited = leat.note_outage(q, lease, registers)
+  local lost, cancelled = renew_tokens(q, tokens, text)
   redis.call('HSET', q[WORKERS], q.consumer, q.now_text .. ' ' .. text)
+  leat.note_beat(q)
+  return lost, cancelled, awaited and #lost == 0
 end
 
 -- leat_renew: renews leases, with the worker's heartbeat.
@@ -117,11 +138,13 @@ end
 function leat.renew(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local lease = leat.read_lease(q)
-  local lost, cancelled = renew_tokens(q, rest(args, 4), args[3])
+  local lost, cancelled, returned = beat(q, lease, rest(args, 4), args[3])
   if #lost > 0 then
     count(q, 'fenced', #lost)
   end
-  heartbeat(q, args[3])
+  if returned then
+    leat.has_returned(q, q.consumer)
+  end
   leat.expire_due(q)
   leat.offer_if_freed(q)
   local fine, growth = pcall(leat.dead_growth, q)
@@ -270,12 +293,14 @@ function leat.register(keys, args)
   for _, token in ipairs(tokens) do
     keep[token] = true
   end
-  local lost, cancelled = renew_tokens(q, tokens, args[3])
-  local _, more, problem = leat.hand_back(q, keep, leat.requeue)
+  local lost, cancelled, returned = beat(q, leat.read_lease(q), tokens, args[3], true)
+  local _, more, problem = leat.hand_back(q, keep, leat.return_entry)
   if problem then
     error(problem, 0)
   end
-  heartbeat(q, args[3])
+  if returned and not more then
+    leat.has_returned(q, q.consumer)
+  end
   leat.offer_if_freed(q)
   local last = redis.call('XREVRANGE', q[BELL], '+', '-', 'COUNT', '1')
   return {

@@ -56,16 +56,28 @@ function leat.forget_rate(q, name)
   redis.call('HDEL', q[STATS], name, 'turn')
 end
 
+-- Until when the field of conf stops all starts, or nil.
+local function stopped_until(q, name, until_ms)
+  if until_ms <= q.now then
+    return nil
+  end
+  local most = q.now + leat.read_reclaim(q)
+  if until_ms > most then
+    -- It is never longer than that: the clock was set back.
+    until_ms = most
+    redis.call('HSET', q[CONF], name, str(until_ms))
+  end
+  return until_ms
+end
+
 -- Until when this worker may start nothing (0: it may), and why.
-local function closed(q, hold_until, paused, drained)
-  if hold_until > q.now then
-    local most = q.now + leat.read_reclaim(q)
-    if hold_until > most then
-      -- A hold is never longer than that: the clock was set back.
-      hold_until = most
-      redis.call('HSET', q[CONF], 'hold_until', str(hold_until))
-    end
+local function closed(q, hold_until, outage_until, paused, drained)
+  hold_until = stopped_until(q, 'hold_until', hold_until)
+  outage_until = stopped_until(q, 'outage_until', outage_until)
+  if hold_until then
     return hold_until, 'hold'
+  elseif outage_until then
+    return outage_until, 'outage'
   elseif paused then
     return q.now + CLOSED_MS, 'paused'
   elseif drained then
@@ -75,12 +87,13 @@ local function closed(q, hold_until, paused, drained)
 end
 
 -- What leat_claim must know of conf, in one read: the lease (ms); until when this worker may start nothing (ms; 0:
--- it may) and why ('', hold, paused, drained); the queue's rate as every_us (nil: none) and burst.
+-- it may) and why ('', hold, outage, paused, drained); the queue's rate as every_us (nil: none) and burst.
 function leat.read_pause_state(q)
   local host = q.consumer:match('^(.*):%d+:[^:]*$') or q.consumer
-  local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'paused', 'drain:*', 'drain:' .. host, 'rate')
-  local closed_until, why = closed(q, number_or(v[2], 0), v[3], v[4] or v[5])
-  local every_us = v[6] and leat.interval_us(v[6])
+  local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'outage_until', 'paused', 'drain:*', 'drain:' .. host,
+    'rate')
+  local closed_until, why = closed(q, number_or(v[2], 0), number_or(v[3], 0), v[4], v[5] or v[6])
+  local every_us = v[7] and leat.interval_us(v[7])
   local burst = every_us and number_or(redis.call('HGET', q[CONF], 'burst'), 1)
   return number_or(v[1], DEFAULT_LEASE_MS), closed_until, why, every_us or nil, burst
 end

@@ -1,12 +1,9 @@
 do -- Requeue: a consumer that is gone.
 
--- If the group was recreated, the dead consumer may have been given what another has claimed and may still run.
 local function take_over_dead(q, task, max_crashes)
-  local record = record_of(q, task.token)
-  if record and record.consumer ~= q.consumer then
-    return leat.requeue(q, task, not record.moved and record or nil)
+  if not leat.give_back(q, task.token, record_of(q, task.token)) then
+    leat.take_over(q, task, max_crashes)
   end
-  leat.take_over(q, task, max_crashes)
 end
 
 -- leat_requeue: requeues everything of a consumer that is gone.
@@ -23,7 +20,7 @@ function leat.requeue_consumer(keys, args)
   if args[3] == '1' then
     moved, more, problem = leat.hand_back(q, {}, take_over_dead, leat.read_max_crashes(q))
   else
-    moved, more, problem = leat.hand_back(q, {}, leat.requeue)
+    moved, more, problem = leat.hand_back(q, {}, leat.return_entry)
   end
   if problem and moved == 0 then
     error(problem, 0)
@@ -34,6 +31,7 @@ function leat.requeue_consumer(keys, args)
     redis.call('XGROUP', 'DELCONSUMER', q[GO], q.group, q.consumer)
     redis.call('XGROUP', 'DELCONSUMER', q[STREAM], q.group, q.consumer)
     was_known = redis.call('HDEL', q[WORKERS], q.consumer) == 1 or was_known
+    leat.has_returned(q, q.consumer)
   end
   leat.offer_if_freed(q)
   return { PROTOCOL, moved, more and 1 or 0, was_known and 1 or 0, q.ended }

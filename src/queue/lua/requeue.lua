@@ -299,6 +299,26 @@ function leat.requeue(q, task, record)
   whole_step(requeue_step, q, task, record)
 end
 
+-- An entry that another worker has claimed was delivered to this one: the group was recreated, or Redis had forgotten
+-- the claim. It goes back to that worker, with the lease that the worker's last heartbeat gave it. Returns whether it
+-- did.
+function leat.give_back(q, token, record)
+  if not record or record.moved or record.consumer == q.consumer then
+    return false
+  end
+  local stream, id = stream_of(q, token)
+  local last = number_or((redis.call('HGET', q[WORKERS], record.consumer) or ''):match('^%d+'), 0)
+  redis.call('XCLAIM', stream, q.group, record.consumer, '0', id, 'IDLE', str(math.max(q.now - last, 0)), 'JUSTID')
+  return true
+end
+
+-- Requeues an entry that is pending for this consumer and that it does not have.
+function leat.return_entry(q, task)
+  if not leat.give_back(q, task.token, record_of(q, task.token)) then
+    leat.requeue(q, task)
+  end
+end
+
 local function settle_vanished_step(q, token, record)
   if record and not record.moved then
     local task = {

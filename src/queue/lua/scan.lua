@@ -130,11 +130,14 @@ local function sweep_awaited(q, cursor)
   return page[1]
 end
 
--- One page of the scan. The cursor leads through go ('g…') and the stream ('s…'), and from time to time through
--- the records ('r…'), the awaited tasks ('a…') and the dead letters ('d'). Returns '' at the end.
+-- One page of the scan, or nothing while workers have to return after an outage. The cursor leads through go ('g…') and
+-- the stream ('s…'), and from time to time through the records ('r…'), the awaited tasks ('a…') and the dead letters
+-- ('d'). Returns '' at the end.
 function leat.scan(q, cursor, lease, out)
   local kind, start = cursor:sub(1, 1), cursor:sub(2)
-  if leat.index_older(q) or leat.continue_rejoin(q) then
+  if leat.note_outage(q, lease) then
+    return ''
+  elseif leat.index_older(q) or leat.continue_rejoin(q) then
     return cursor
   end
   if kind == 'r' then

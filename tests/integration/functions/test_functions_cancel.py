@@ -212,15 +212,16 @@ def reconnected(queue, task):
 
 
 def group_lost(queue, task):
-    """The group is recreated, and another worker has read the claimed task again."""
+    """The group is recreated, and another worker has read the claimed task again; its own worker is silent."""
     for key in (queue.stream, queue.go):
         queue.redis.xgroup_destroy(key, queue.group)
     queue.register('w2')
     assert queue.call_off((task.tid, task.token)) == ['asked w1']
     queue.redis.hdel(queue.conf, 'hold_until')
-    # it is requeued as a new entry, which the claim check then removes
+    queue.redis.hset(queue.workers, 'w1', '0 {}')
     assert queue.claim('w2', 5)['tasks'] == []
-    return queue.claim('w2', 5)['buried']
+    # it went back to its worker, whose lease has run out
+    return queue.claim('w2', cursor='g0-0')['buried']
 
 
 @pytest.mark.parametrize('way', [worker_crashed, proved_dead, left, reconnected, group_lost])

@@ -1,0 +1,142 @@
+"""Outages of Redis that are longer than the lease, and pauses of all workers: they are nobody's crash."""
+import signal
+
+import pytest
+
+from harness import processes
+from harness.polling import wait_until
+from harness.short_leases import LEASE_S, SCAN_S, assert_apart, boot_s, pass_time, wait_blocked, wait_empty
+
+pytestmark = pytest.mark.usefixtures('short_leases')
+
+OUTAGE_S = LEASE_S + 1
+WORKERS, OUTAGES = 5, 4
+
+
+@pytest.fixture
+def durable(redis_server, queue):
+    """Redis keeps everything that it has answered."""
+    redis_server.restart(appendonly='yes', appendfsync='always')
+    queue.redis = redis_server.client()
+    queue.load()
+    return redis_server
+
+
+def assert_no_crash(queue, heartbeats, tids):
+    assert queue.counter('crashes') == 0 and queue.letters() == []
+    for tid in tids:
+        runs = heartbeats.runs(tid)
+        assert_apart(runs)
+        assert {run.attempt for run in runs} == {1}
+
+
+def test_redis_dies_again_and_again(daemon, queue, durable, heartbeats):
+    """Five workers, one task each, and four outages longer than the lease: nothing counts as a crash, and no two
+    runs of a task overlap."""
+    for _ in range(WORKERS):
+        daemon().wait_ready()
+    tids = queue.add(*[{'command': heartbeats.task(60)}] * WORKERS)
+    heartbeats.wait_runs(WORKERS)
+    for outage in range(OUTAGES):
+        durable.kill()
+        pass_time(OUTAGE_S)
+        durable.restart()
+        queue.redis = durable.client()
+        heartbeats.wait_runs(WORKERS * (outage + 2))
+    assert_no_crash(queue, heartbeats, tids)
+
+
+def test_all_workers_are_paused(daemon, queue, heartbeats):
+    """All workers stop and go on together, as in a virtual machine that is paused."""
+    workers = [daemon().wait_ready() for _ in range(WORKERS)]
+    tids = queue.add(*[{'command': heartbeats.task(60)}] * WORKERS)
+    heartbeats.wait_runs(WORKERS)
+    for outage in range(OUTAGES):
+        for worker in workers:
+            worker.stop()
+        pass_time(OUTAGE_S)
+        for worker in workers:
+            worker.cont()
+        heartbeats.wait_runs(WORKERS * (outage + 2))
+    assert_no_crash(queue, heartbeats, tids)
+
+
+def test_slots_are_full_again_after_an_outage(daemon, queue, durable, late):
+    """24 tasks of 5 s on 24 slots are done 12 s after an outage: they run beside each other again."""
+    for _ in range(3):
+        daemon({'queue': {'concurrency': 8}}).wait_ready()
+    queue.add(*[{'command': 'exec sleep 5'}] * 24)
+    wait_until(lambda: queue.redis.hlen(queue.running) == 24)
+    durable.kill()
+    pass_time(OUTAGE_S)
+    durable.restart()
+    queue.redis = durable.client()
+    back = boot_s()
+    wait_until(lambda: queue.counter('succeeded') == 24, 60)
+    assert boot_s() - back <= 12 + late()
+    assert queue.counter('crashes') == 0
+
+
+def test_successes_of_an_outage_are_delivered(daemon, queue, durable, heartbeats):
+    """A task that ends while Redis is away does not run again, whichever worker returns first."""
+    for _ in range(WORKERS):
+        daemon().wait_ready()
+    queue.add(*[{'command': heartbeats.task(1)}] * WORKERS)
+    heartbeats.wait_runs(WORKERS)
+    durable.kill()
+    heartbeats.wait_dead()
+    ended = sum(run.ended for run in heartbeats.runs())
+    pass_time(OUTAGE_S)
+    durable.restart()
+    queue.redis = durable.client()
+    wait_empty(queue)
+    assert ended > 0 and len(heartbeats.runs()) == WORKERS + (WORKERS - ended)
+    assert queue.counter('crashes') == 0 and queue.counter('succeeded') == WORKERS
+
+
+@pytest.mark.parametrize('proved', [True, False])
+def test_a_worker_that_dies_in_an_outage(daemon, queue, durable, heartbeats, late, proved):
+    """A worker that dies while Redis is away has crashed. If it is proved dead, its task does not wait for
+    anything; otherwise it runs again one lease after the end of the outage."""
+    lost = daemon().wait_ready()
+    queue.add({'command': heartbeats.task(60)})
+    [run] = heartbeats.wait_runs(1)
+    other = daemon().wait_ready()
+    durable.kill()
+    if proved:
+        lost.kill9()
+    else:
+        lost.kill9_unguarded()
+        processes.send(run.pid, signal.SIGKILL)
+    heartbeats.wait_dead()
+    pass_time(OUTAGE_S)
+    durable.restart()
+    queue.redis = durable.client()
+    back = boot_s()
+    run = heartbeats.wait_runs(2)[-1]
+    if proved:
+        assert run.first - back < LEASE_S + late.start()
+    else:
+        assert LEASE_S <= run.first - back < LEASE_S + SCAN_S + 1 + late.start()
+    assert queue.counter('crashes') == 1 and run.attempt == 1 and other.running()
+
+
+def test_redis_forgets_claims(daemon, queue, redis_server, heartbeats):
+    """Redis comes back from a snapshot that was taken before the tasks were claimed. Their workers bring them, so
+    that they go on, and nobody else starts them."""
+    workers = [daemon({'queue': {'concurrency': 3}}).wait_ready() for _ in range(2)]
+    wait_blocked(queue.redis, 2)
+    for worker in workers:
+        worker.stop()
+    tids = queue.add(*[{'command': heartbeats.task(3)}] * 6)
+    queue.redis.save()
+    for worker in workers:
+        worker.cont()
+    heartbeats.wait_runs(6)
+    redis_server.kill()
+    redis_server.restart()
+    queue.redis = redis_server.client()
+    wait_empty(queue)
+    assert sorted(run.tid for run in heartbeats.runs()) == sorted(tids)
+    assert all(run.ended for run in heartbeats.runs())
+    assert queue.counter('crashes') == 0 and queue.counter('succeeded') == 6

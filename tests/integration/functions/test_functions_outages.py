@@ -1,0 +1,257 @@
+"""After an outage: who is awaited, and what waits for it, in terms of the functions alone."""
+import pytest
+
+LEASE = 60000
+
+
+@pytest.fixture(autouse=True)
+def workers(queue):
+    for name in ('w1', 'w2', 'w3'):
+        queue.register(name)
+
+
+def begin(queue, consumer):
+    queue.add({'command': 'x'})
+    [task] = queue.begin(consumer)
+    return task.token
+
+
+def outage(queue, *gone):
+    """Nobody has renewed for two leases; those in `gone` have not for longer."""
+    late = queue.now() - 2 * LEASE
+    for name in queue.redis.hkeys(queue.workers):
+        age = 2 * LEASE if name.decode() in gone else 0
+        queue.redis.hset(queue.workers, name, f'{late - age} {{}}')
+    queue.redis.hset(queue.stats, 'beat', late)
+    queue.expire()
+
+
+def other_server(queue):
+    queue.redis.hset(queue.stats, 'server', 'former data')
+
+
+def end_wait(queue):
+    """The lease after the outage has passed."""
+    until, rest = queue.redis.hget(queue.stats, 'outage').decode().split(' ', 1)
+    assert queue.now() < int(until) <= queue.now() + LEASE
+    queue.redis.hset(queue.stats, 'outage', f'{queue.now() - 1} {rest}')
+
+
+def taken_over(queue):
+    before = len(queue.entries('go'))
+    queue.scan('w1')
+    return len(queue.entries('go')) - before
+
+
+@pytest.mark.parametrize('first', ['registers', 'renews', 'scans'])
+def test_nothing_is_taken_over_before_all_are_back(queue, first):
+    """Whatever the first worker does, the others keep their tasks until they have returned. A task that its worker
+    does not name is requeued, and no crash is counted."""
+    tokens = {name: begin(queue, name) for name in ('w1', 'w2', 'w3')}
+    outage(queue)
+    if first == 'registers':
+        assert queue.register('w1', [tokens['w1']])['lost'] == []
+    elif first == 'renews':
+        assert queue.renew('w1', [tokens['w1']])['lost'] == []
+    assert taken_over(queue) == 0
+    assert queue.register('w2', [tokens['w2']])['lost'] == []
+    assert taken_over(queue) == 0
+    queue.register('w3')
+    queue.renew('w1', [tokens['w1']])
+    assert taken_over(queue) == 0 and len(queue.entries('go')) == 1
+    assert not queue.redis.hexists(queue.stats, 'outage')
+    assert queue.counter('crashes') == 0
+
+
+def test_a_worker_that_does_not_return_has_crashed(queue):
+    """A lease after the outage, the tasks of a missing worker are taken over, with a crash."""
+    begin(queue, 'w2')
+    outage(queue)
+    queue.register('w1')
+    queue.register('w3')
+    assert taken_over(queue) == 0
+    end_wait(queue)
+    assert taken_over(queue) == 1 and queue.counter('crashes') == 1
+
+
+def test_a_worker_that_is_proved_dead_is_not_awaited(queue):
+    """Its tasks are requeued at once, with a crash, and the outage ends without it."""
+    begin(queue, 'w2')
+    outage(queue)
+    queue.register('w1')
+    queue.register('w3')
+    assert queue.requeue('w2', died=True) == (1, 0)
+    assert queue.counter('crashes') == 1 and not queue.redis.hexists(queue.stats, 'outage')
+
+
+def test_a_worker_that_was_gone_before_is_not_awaited(queue):
+    """A worker that had not renewed for a lease when all others still did does not hold them up."""
+    begin(queue, 'w3')
+    outage(queue, 'w3')
+    queue.register('w1')
+    assert taken_over(queue) == 0
+    queue.register('w2')
+    assert taken_over(queue) == 1
+
+
+def test_a_worker_that_names_lost_tasks_is_not_back(queue):
+    """While a worker names a task that it has lost, a process of that task may live: it is awaited until it names
+    only tasks that Redis knows."""
+    token = begin(queue, 'w2')
+    outage(queue)
+    queue.redis.xdel(queue.stream, token[1:])
+    for name in ('w1', 'w3'):
+        queue.register(name)
+    assert queue.register('w2', [token])['lost'] == [token]
+    assert queue.redis.hexists(queue.stats, 'outage')
+    queue.renew('w2')
+    assert not queue.redis.hexists(queue.stats, 'outage')
+
+
+def test_another_outage_before_all_are_back(queue):
+    """A worker that was still awaited when the next outage began is awaited after it, too."""
+    token = begin(queue, 'w3')
+    outage(queue)
+    queue.register('w1')
+    beat = queue.now() - LEASE - 1000  # of w1, which alone was back then
+    queue.redis.hset(queue.workers, 'w1', f'{beat} {{}}')
+    queue.redis.hset(queue.stats, mapping={'beat': beat, 'outage': f'{beat + LEASE} 0 w2 w3'})
+    queue.register('w1')
+    assert taken_over(queue) == 0
+    assert queue.register('w3', [token])['lost'] == []
+
+
+def test_another_server_stops_all_starts(queue):
+    """If the server, or its data, is another one, it may have forgotten claims: nothing starts until all workers
+    are back; then those that wait are woken."""
+    begin(queue, 'w2')
+    queue.add({'command': 'x'})
+    other_server(queue)
+    queue.register('w1')
+    assert queue.claim('w1', 1)['why'] == 'outage' and taken_over(queue) == 0
+    queue.register('w2')
+    assert queue.claim('w1', 1)['why'] == 'outage'
+    queue.register('w3')
+    assert queue.wakeups()[-1] == 'conf'
+    assert len(queue.begin('w1')) == 1
+
+
+def test_another_server_stops_starts_for_one_lease(queue):
+    """A worker that does not return holds up the others for one lease."""
+    queue.add({'command': 'x'})
+    other_server(queue)
+    now = queue.register('w1')['now']
+    assert queue.claim('w1', 1)['closed'] == now + LEASE
+    queue.redis.hset(queue.conf, 'outage_until', now)
+    assert len(queue.begin('w1')) == 1
+
+
+def test_the_only_worker_waits_for_nobody(queue):
+    """A worker that is alone in the queue takes tasks at once, even from another server."""
+    for name in ('w2', 'w3'):
+        queue.requeue(name)
+    queue.add({'command': 'x'})
+    other_server(queue)
+    queue.register('w1')
+    assert len(queue.begin('w1')) == 1
+
+
+def test_a_queue_without_workers_waits_for_nobody(queue):
+    """The first worker after a pause of the service takes over at once what nobody holds."""
+    token = begin(queue, 'w1')
+    outage(queue, 'w1', 'w2', 'w3')
+    queue.redis.delete(queue.workers)
+    queue.register('w4')
+    assert queue.pending() == [token] and queue.scan('w4') and queue.pending() == []
+
+
+# ---- if Redis forgets claims
+
+def forget(queue):
+    """Redis comes back from a snapshot that was taken before any of the entries was delivered."""
+    for key in (queue.stream, queue.go):
+        queue.redis.execute_command('XGROUP', 'SETID', key, queue.group, '0')
+        for consumer in ('w1', 'w2', 'w3'):
+            queue.redis.execute_command('XGROUP', 'DELCONSUMER', key, queue.group, consumer)
+    queue.redis.delete(queue.running)
+    other_server(queue)
+
+
+TELLS = '{"unclaimed":[]}'
+
+
+def test_a_forgotten_claim_is_known_again(queue):
+    """A worker that registers brings its task: nobody starts it, although it is delivered again; its lease runs
+    from then on, and its success counts."""
+    token = begin(queue, 'w2')
+    forget(queue)
+    queue.register('w1', heartbeat=TELLS)
+    assert queue.register('w2', [token], heartbeat=TELLS)['lost'] == []
+    queue.register('w3', heartbeat=TELLS)
+    assert queue.begin('w1', 5) == [] and queue.pending('w2') == [token]
+    assert queue.renew('w2', [token], heartbeat=TELLS)['lost'] == []
+    assert queue.finish('w2', token) == 'ok'
+    assert queue.entries('stream') == queue.entries('go') == [] and queue.redis.hlen(queue.running) == 0
+
+
+@pytest.mark.parametrize('outcome', ['success', 'release', 'dead'])
+def test_a_task_that_ends_before_it_is_delivered_again(queue, outcome):
+    """Its entry is gone with it."""
+    token = begin(queue, 'w2')
+    forget(queue)
+    queue.register('w2', [token], heartbeat=TELLS)
+    assert queue.finish('w2', token, outcome) == 'ok'
+    assert queue.entries('stream') == [] and len(queue.entries('go')) == (outcome == 'release')
+
+
+def test_a_worker_that_dies_after_it_brought_its_task(queue):
+    """The task is delivered again and given back; when the lease of its worker has run out, it is taken over, with
+    a crash."""
+    token = begin(queue, 'w2')
+    forget(queue)
+    for name in ('w1', 'w3'):
+        queue.register(name, heartbeat=TELLS)
+    queue.register('w2', [token], heartbeat=TELLS)
+    assert queue.begin('w1', 5) == [] and taken_over(queue) == 0
+    queue.expire()
+    assert taken_over(queue) == 1 and queue.counter('crashes') == 1
+
+
+def test_an_unclaimed_entry_is_not_brought(queue):
+    """A worker that has only read an entry has no claim on it."""
+    queue.add({'command': 'x'})
+    [token] = queue.block('w2')
+    forget(queue)
+    assert queue.register('w2', [token], heartbeat=f'{{"unclaimed":["{token}"]}}')['lost'] == [token]
+
+
+def test_a_restored_claim_counts_in_its_lane(queue):
+    """A lane's cap holds for a task that was brought, too."""
+    queue.conf_set('lane:a', '1, 1')
+    queue.add({'command': 'x', 'lane': 'a'}, {'command': 'y', 'lane': 'a'})
+    [task] = queue.begin('w2')
+    queue.finish('w2', task, 'release')
+    [task] = queue.begin('w2')
+    queue.redis.hdel(queue.stats, 'r:a')
+    forget(queue)
+    queue.register('w2', [task.token], heartbeat=TELLS)
+    for name in ('w1', 'w3'):
+        queue.register(name, heartbeat=TELLS)
+    assert queue.begin('w1', 5) == []
+    assert queue.finish('w2', task) == 'ok' and len(queue.begin('w1', 5)) == 1
+
+
+def test_what_was_read_in_vain_is_not_lost(queue):
+    """A worker that reads a claimed entry while nothing may start, or leaves with it, gives it back."""
+    token = begin(queue, 'w2')
+    forget(queue)
+    queue.register('w2', [token], heartbeat=TELLS)
+    queue.register('w1', heartbeat=TELLS)
+    assert queue.block('w1') == [token]
+    assert queue.claim('w1', named=[token])['why'] == 'outage' and queue.pending('w2') == [token]
+    queue.redis.execute_command('XCLAIM', queue.stream, queue.group, 'w3', 0, token[1:])
+    queue.register('w3', heartbeat=TELLS)
+    assert queue.pending('w2') == [token]
+    queue.redis.execute_command('XCLAIM', queue.stream, queue.group, 'w1', 0, token[1:])
+    queue.requeue('w1')
+    assert queue.pending('w2') == [token] and queue.finish('w2', token) == 'ok'
