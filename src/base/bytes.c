@@ -20,3 +20,23 @@ void bytes_copy(struct bytes bytes, char *text, size_t size)
     memcpy(text, bytes.data, length);
     text[length] = '\0';
 }
+
+bool bytes_are_letters(struct bytes bytes, const char *others)
+{
+    for (size_t i = 0; i < bytes.size; i++) {
+        char c = bytes.data[i];
+        bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (!letter && (c == '\0' || !strchr(others, c))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int bytes_compare(struct bytes left, struct bytes right)
+{
+    size_t common = left.size < right.size ? left.size : right.size;
+    int order = common > 0 ? memcmp(left.data, right.data, common) : 0;
+
+    return order != 0 ? order : (left.size > right.size) - (left.size < right.size);
+}

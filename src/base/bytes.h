@@ -21,4 +21,10 @@ struct bytes bytes_of(const char *text);
 /* Copies the bytes as a string, truncated to size. */
 void bytes_copy(struct bytes bytes, char *text, size_t size);
 
+/* True if all bytes are A-Z a-z 0-9, or in `others`. */
+bool bytes_are_letters(struct bytes bytes, const char *others);
+
+/* Compares byte by byte; a beginning of the other comes first. Returns as memcmp. */
+int bytes_compare(struct bytes left, struct bytes right);
+
 #endif

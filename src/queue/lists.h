@@ -17,13 +17,10 @@
 
 #include "queue/keys.h"
 #include "queue/replies.h"
-#include "queue/shared/limits.h"
 #include "queue/task.h"
 #include "redis/command.h"
 
 struct redisReply;
-
-#define QUEUE_INTAKE_MAX QUEUE_CHUNK /* items in one leat_intake */
 
 /* ---- calls ---- */
 

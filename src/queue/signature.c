@@ -13,17 +13,7 @@ enum { LENGTH_SIZE = 24, TIME_DIGITS = 12 };
 /* Whether text is 1 to 64 of A-Z a-z 0-9 _ . - : the name of a key, or a nonce. */
 static bool is_word(struct bytes text)
 {
-    if (text.size < 1 || text.size > SIGNATURE_WORD_MOST) {
-        return false;
-    }
-    for (size_t i = 0; i < text.size; i++) {
-        char c = text.data[i];
-        bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-        if (!letter && !(c >= '0' && c <= '9') && c != '_' && c != '.' && c != '-') {
-            return false;
-        }
-    }
-    return true;
+    return text.size >= 1 && text.size <= SIGNATURE_WORD_MOST && bytes_are_letters(text, "_.-");
 }
 
 /* Takes the part before the next colon off *text. Returns false if there is no colon. */
@@ -108,24 +98,6 @@ static int put_string(const struct output *output, struct bytes text)
                : 0;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    const struct bytes *left = &(*(const struct task_field *const *)a)->name;
-    const struct bytes *right = &(*(const struct task_field *const *)b)->name;
-    size_t common = left->size < right->size ? left->size : right->size;
-    int order = memcmp(left->data, right->data, common);
-    if (order != 0) {
-        return order;
-    }
-    return left->size < right->size ? -1 : left->size > right->size;
-}
-
-static bool is_signature(const struct task_field *field)
-{
-    return field->name.size == sizeof FIELD - 1 &&
-           memcmp(field->name.data, FIELD, field->name.size) == 0;
-}
-
 int signature_canonical(const struct signature *signature, struct bytes stream,
                         const struct task_field *fields, size_t count,
                         int (*put)(void *context, const void *data, size_t size), void *context)
@@ -137,11 +109,11 @@ int signature_canonical(const struct signature *signature, struct bytes stream,
         return -1;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!is_signature(&fields[i])) {
+        if (!bytes_equal(fields[i].name, FIELD)) {
             sorted[many++] = &fields[i];
         }
     }
-    qsort((void *)sorted, many, sizeof sorted[0], compare_names);
+    qsort((void *)sorted, many, sizeof sorted[0], task_field_compare);
 
     if (put_string(&output, (struct bytes){VERSION, sizeof VERSION - 1}) ||
         put_string(&output, signature->key) || put_string(&output, signature->nonce) ||

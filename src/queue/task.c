@@ -375,17 +375,7 @@ bool task_field_is_variable(const struct task_field *field)
 
 static bool is_variable_name(struct bytes name)
 {
-    if (name.size == 0 || name.size > MAX_NAME) {
-        return false;
-    }
-    for (size_t i = 0; i < name.size; i++) {
-        char c = name.data[i];
-        bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-        if (!letter && !(c >= '0' && c <= '9') && c != '_') {
-            return false;
-        }
-    }
-    return true;
+    return name.size > 0 && name.size <= MAX_NAME && bytes_are_letters(name, "_");
 }
 
 /* Checks a field that becomes TASK_NAME=VALUE. *total counts the bytes of all such fields. */
@@ -420,14 +410,10 @@ bool task_field_fits(const struct task_field *field, size_t *total)
 
 /* ---- doubled names ---- */
 
-static int compare_names(const void *a, const void *b)
+int task_field_compare(const void *a, const void *b)
 {
-    const struct bytes *left = &(*(const struct task_field *const *)a)->name;
-    const struct bytes *right = &(*(const struct task_field *const *)b)->name;
-    if (left->size != right->size) {
-        return left->size < right->size ? -1 : 1;
-    }
-    return memcmp(left->data, right->data, left->size);
+    return bytes_compare((*(const struct task_field *const *)a)->name,
+                         (*(const struct task_field *const *)b)->name);
 }
 
 /* Redis, leat and the task might each use a different one of the two. */
@@ -437,9 +423,9 @@ static bool check_doubled(const struct task *task, const struct reason *reason)
     for (size_t i = 0; i < task->field_count; i++) {
         sorted[i] = &task->fields[i];
     }
-    qsort((void *)sorted, task->field_count, sizeof sorted[0], compare_names);
+    qsort((void *)sorted, task->field_count, sizeof sorted[0], task_field_compare);
     for (size_t i = 1; i < task->field_count; i++) {
-        if (compare_names((const void *)&sorted[i - 1], (const void *)&sorted[i]) == 0) {
+        if (task_field_compare((const void *)&sorted[i - 1], (const void *)&sorted[i]) == 0) {
             return refuse_field(reason, sorted[i]->name, "is given twice");
         }
     }

@@ -77,6 +77,9 @@ void task_drop_payload(struct task *task);
  * the reason in `reason`. */
 bool task_check(struct task *task, bool own_command, char *reason, size_t reason_size);
 
+/* Compares the names of two elements of an array of pointers to fields, for qsort. */
+int task_field_compare(const void *a, const void *b);
+
 /* True for fields that reach the task as TASK_NAME (all except the known ones). */
 bool task_field_is_variable(const struct task_field *field);
 
