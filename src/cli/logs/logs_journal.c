@@ -40,17 +40,28 @@ static int fail(const char *what, int error)
 
 /* ---- matches */
 
-/* Adds FIELD=value. Returns 0 or a negative errno. */
-static int add_match(sd_journal *handle, const char *field, const char *value)
+/* Adds the match FIELD=value and sets *result to 0 or a negative errno, unless it is negative. */
+static void add_match(sd_journal *handle, const char *field, const char *value, int *result)
 {
     char *match;
-    int size = asprintf(&match, "%s=%s", field, value), result;
+    int size = *result >= 0 ? asprintf(&match, "%s=%s", field, value) : -1;
 
-    if (size < 0) {
-        return -ENOMEM;
+    if (size >= 0) {
+        *result = sd_journal_add_match(handle, match, (size_t)size);
+        free(match);
+    } else if (*result >= 0) {
+        *result = -ENOMEM;
     }
-    result = sd_journal_add_match(handle, match, (size_t)size);
-    free(match);
+}
+
+/* Matches records of the queue with this field. Returns 0 or a negative errno. */
+static int match_queue(sd_journal *handle, const struct cli *cli, const char *field,
+                       const char *value)
+{
+    int result = 0;
+
+    add_match(handle, "LEAT_QUEUE", cli->config->queue.name, &result);
+    add_match(handle, field, value, &result);
     return result;
 }
 
@@ -58,13 +69,10 @@ static int match_task(struct journal *journal)
 {
     static const char *const events[] = {"output",     "check-output", "succeeded",
                                          "check-done", "dead",         "cancelled"};
-    int result = add_match(journal->handle, "LEAT_QUEUE", journal->cli->config->queue.name);
+    int result = match_queue(journal->handle, journal->cli, "LEAT_TASK", journal->task->tid);
 
-    if (result >= 0) {
-        result = add_match(journal->handle, "LEAT_TASK", journal->task->tid);
-    }
-    for (size_t i = 0; i < sizeof events / sizeof *events && result >= 0; i++) {
-        result = add_match(journal->handle, "LEAT_EVENT", events[i]);
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        add_match(journal->handle, "LEAT_EVENT", events[i], &result);
     }
     return result;
 }
@@ -109,14 +117,9 @@ static int match_batches(struct journal *journal)
             result = sd_journal_add_disjunction(journal->handle);
         }
         if (result >= 0) {
-            result = add_match(journal->handle, "LEAT_QUEUE", journal->cli->config->queue.name);
+            result = match_queue(journal->handle, journal->cli, "LEAT_BATCH_ID", batches[i]);
         }
-        if (result >= 0) {
-            result = add_match(journal->handle, "LEAT_BATCH_ID", batches[i]);
-        }
-        if (result >= 0) {
-            result = add_match(journal->handle, "LEAT_EVENT", "output");
-        }
+        add_match(journal->handle, "LEAT_EVENT", "output", &result);
         free(batches[i]);
     }
     return result;
@@ -249,35 +252,22 @@ static int follow(struct journal *journal)
 
 /* ---- no output */
 
-static bool matches_unreadable(const char *pattern, bool *any)
-{
-    glob_t found;
-    bool unreadable = false;
-
-    if (glob(pattern, 0, NULL, &found) == 0) {
-        *any = *any || found.gl_pathc > 0;
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            unreadable = unreadable || access(found.gl_pathv[i], R_OK) != 0;
-        }
-        globfree(&found);
-    }
-    return unreadable;
-}
-
 /* Prints an error if there is no output because there is no journal, or it is not readable. Returns
  * the exit status. */
 static int explain_nothing(const struct logs_options *options)
 {
-    static const char *const places[] = {"/var/log/journal/*", "/var/log/journal/*/system.journal",
-                                         "/run/log/journal/*", "/run/log/journal/*/system.journal"};
+    glob_t found = {0};
     bool any = false, unreadable = false;
 
     if (options->directory) {
         return LOGS_NOTHING;
     }
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        unreadable = matches_unreadable(places[i], &any) || unreadable;
+    /* without memory to look, nothing is explained */
+    any = glob("/{var,run}/log/journal/*{,/system.journal}", GLOB_BRACE, NULL, &found) == 0;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        unreadable = unreadable || access(found.gl_pathv[i], R_OK) != 0;
     }
+    globfree(&found);
     if (unreadable) {
         cli_error(
             "cannot read this host's journal: permission denied; run as root, or join the group "
@@ -304,14 +294,11 @@ static int open_handle(const struct logs_options *options, sd_journal **handle)
 
 /* Returns the id of the newest task with that label, for free(), or NULL. Records of ends have
  * labels. */
-static char *find_label(sd_journal *handle, const char *queue, const char *label)
+static char *find_label(sd_journal *handle, const struct cli *cli, const char *label)
 {
     char *tid = NULL;
-    int result = add_match(handle, "LEAT_QUEUE", queue);
+    int result = match_queue(handle, cli, "LEAT_ID", label);
 
-    if (result >= 0) {
-        result = add_match(handle, "LEAT_ID", label);
-    }
     if (result >= 0) {
         result = sd_journal_seek_tail(handle);
     }
@@ -332,7 +319,7 @@ void logs_resolve_label(const struct cli *cli, struct logs_task *task,
     if (open_handle(options, &handle) < 0) {
         return;
     }
-    tid = find_label(handle, cli->config->queue.name, task->tid);
+    tid = find_label(handle, cli, task->tid);
     if (tid) {
         free(task->tid);
         task->tid = tid;
