@@ -55,6 +55,9 @@ static int read_tasks(const redisReply *list, struct queue_claim_reply *out)
     }
     for (size_t i = 0; i < list->elements; i++) {
         out->tasks[i] = task_decode(list->element[i]);
+        if (!out->tasks[i] && errno == EPROTO) {
+            out->tasks[i] = task_decode_damaged(list->element[i]);
+        }
         if (!out->tasks[i]) {
             return -1;
         }

@@ -93,6 +93,32 @@ struct task *task_decode(const redisReply *reply)
     return task;
 }
 
+struct task *task_decode_damaged(const redisReply *reply)
+{
+    const redisReply *token = value_at(reply, TOKEN), *tid = value_at(reply, TID);
+    if (!value_is_text(token) || token->len == 0) {
+        errno = EPROTO;
+        return NULL;
+    }
+    tid = value_is_text(tid) ? tid : token;
+    struct task *task = malloc(sizeof *task + token->len + 1 + tid->len + 1);
+    if (!task) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    char *at = (char *)(task + 1);
+    *task = (struct task){
+        .token = value_put(&at, token).data,
+        .tid = value_put(&at, tid).data,
+        .attempt = 1,
+        .fence = 1,
+        .timeout_ms = -1,
+        .result_ttl_ms = -1,
+        .damaged = true,
+    };
+    return task;
+}
+
 void task_note_ends(struct task *task, const char *causes)
 {
     static const struct {
@@ -453,6 +479,9 @@ bool task_check(struct task *task, bool own_command, char *reason_text, size_t r
 {
     struct reason reason = {.text = reason_text, .size = reason_size};
 
+    if (task->damaged) {
+        return refuse(&reason, "Redis answered it in a form that cannot be read");
+    }
     if (task->field_count > QUEUE_MAX_FIELDS) {
         return refuse(&reason, "more than 1000 fields");
     }

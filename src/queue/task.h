@@ -56,6 +56,7 @@ struct task {
     int64_t bounds[TASK_BOUNDS]; /* see task_bounds.h; 0: the task does not say */
     int64_t max_output;          /* bytes; 0: the task does not say */
     bool live;                   /* its output goes to its live output */
+    bool damaged;                /* see task_decode_damaged */
     int64_t result_ttl_ms;       /* −1: the task does not say; 0: its result is not kept */
     const struct task_end *end;  /* of a dead letter for the hook; NULL for a task that runs */
 };
@@ -63,6 +64,11 @@ struct task {
 /* Decodes one task of leat_claim's reply. Returns a task owned by the caller, or NULL: errno is
  * EPROTO if the reply has another form, else ENOMEM. */
 struct task *task_decode(const struct redisReply *reply);
+
+/* For a task that task_decode cannot decode: a task without fields that can only be refused.
+ * Returns a task owned by the caller, or NULL: errno is EPROTO if the reply has no token, else
+ * ENOMEM. */
+struct task *task_decode_damaged(const struct redisReply *reply);
 
 /* Notes how the task's earlier attempts ended: names of causes, separated by spaces. */
 void task_note_ends(struct task *task, const char *causes);

@@ -1,7 +1,6 @@
 do -- Enqueue for programs: the caller names one key, the stream, and gives plain fields or JSON.
 
 local MOST_TASKS = 10000 -- in one call: meanwhile Redis does nothing else
-local EXACT = 2 ^ 53 -- from here on, JSON does not represent every whole number exactly
 local SECONDS_BELOW = 1e11 -- as ms this is March 1973, so a smaller number is a time in seconds
 
 local SUFFIXES = {

@@ -276,7 +276,7 @@ local function read_all(q, wanted, out)
   if due and tonumber(due) <= q.now then
     -- Due tasks enter their lanes even if go had enough. go may always have enough, and tasks become due faster
     -- than they start; those that are due later must not wait for all of them.
-    leat.promote(q, leat.has_lanes(q) and PAGE or math.min(wanted, PAGE))
+    leat.promote(q, leat.has_lanes(q) and PAGE or math.min(wanted, PAGE), out)
     wanted = read(q, 'g', wanted, out)
   end
   if leat.has_lanes(q) then

@@ -11,17 +11,11 @@ local SILENT_LEASES = 2 -- a consumer that is silent for longer has lost its tas
 local LEFT_OVER_LEASES = 3 * SWEEP_LEASES -- and a consumer that holds nothing has been deleted
 local UNCLAIMED_MS = 100 -- an entry that was read less long ago may be on its way to leat_claim
 local AWAITED_MS = 60000 -- the sweep needs some time
+local NO_FIGURES = { told_id = true, rejoin = true } -- texts in stats
+local TIMES = { hold_until = true, outage_until = true, floor_ms = true, floor_until = true } -- in conf, besides its settings
 
 local checks = {} -- kind → function(q, subject) → what is wrong, or nil
 leat.checks = checks
-
-local function is_tid(text)
-  return text:match('^%d+%-%d+$') ~= nil
-end
-
-local function is_token(text)
-  return text:match('^[sg]%d+%-%d+$') ~= nil
-end
 
 local function seconds(ms)
   return str(ms / 1000) .. ' s'
@@ -176,6 +170,12 @@ function checks.record(q, token)
   return #packed .. ' bytes that leat did not write'
 end
 
+-- A task that waits in go for a worker, which will make it a dead letter.
+function checks.unreadable(q, token)
+  local task = peek(q, token)
+  return task and task.damaged and not record_of(q, token) and shown(task.damaged) or nil
+end
+
 -- ---------------------------------------------------------------- lanes
 
 -- How many tasks of each lane run, or nil if one call cannot count that many.
@@ -200,10 +200,10 @@ checks['lane-count'] = function(q, lane)
   local counts = count_lanes(q)
   local counter = redis.call('HGET', q[STATS], 'r:' .. lane)
   local runs = counts and counts[lane] or 0
-  if not counts or number_or(counter, 0) == runs then
+  if not counts or number_or(counter, not counter and 0) == runs then
     return nil
   end
-  return 'the counter says ' .. (counter or '0') .. ', ' .. runs .. ' run'
+  return 'the counter says ' .. shown(counter or '0') .. ', ' .. runs .. ' run'
 end
 
 checks['empty-lane'] = function(q, lane)
@@ -272,8 +272,10 @@ end
 
 function checks.delayed(q, member)
   local due = redis.call('ZSCORE', q[DELAYED], member)
-  if not due or member:match('^%a:') or redis.call('HEXISTS', q[WAITING], member) == 1 then
+  if not due or member:match('^%a:') then
     return nil
+  elseif redis.call('HEXISTS', q[WAITING], member) == 1 then
+    return tonumber(due) > leat.LATEST and 'never due' or nil
   end
   return 'no such task waits'
 end
@@ -375,6 +377,28 @@ end
 
 -- ---------------------------------------------------------------- the queue as a whole
 
+-- Redis adds nothing after an entry with the greatest possible id, even if it is deleted.
+function checks.exhausted(q, key)
+  if key ~= q[STREAM] and key ~= q[GO] or redis.call('EXISTS', key) == 0 then
+    return nil
+  end
+  local info = redis.call('XINFO', 'STREAM', key)
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' and info[i + 1] == GREATEST_ID then
+      return 'a producer chose the greatest possible id, so nothing more can be added'
+    end
+  end
+end
+
+-- A figure of stats that is no number. The counters of lanes are looked at with the tasks that run.
+function checks.counter(q, name)
+  local value = redis.call('HGET', q[STATS], name)
+  if not value or name:sub(1, 2) == 'r:' or NO_FIGURES[name] or number_or(value) then
+    return nil
+  end
+  return 'is ' .. shown(value)
+end
+
 -- A group that existed before, and is missing.
 function checks.group(q, key)
   local known = redis.call('HGET', q[CONF], 'group') == q.group
@@ -387,7 +411,9 @@ function checks.conf(q, name)
   if name == 'protocol' then
     return value and tonumber(value) ~= PROTOCOL and 'is ' .. value .. ', this library speaks ' .. PROTOCOL or nil
   end
-  if not value or not leat.is_changeable(name) or pcall(leat.check_conf, name, value) then
+  if TIMES[name] then
+    return value and not whole(value) and 'is ' .. shown(value) or nil
+  elseif not value or not leat.is_changeable(name) or pcall(leat.check_conf, name, value) then
     return nil
   end
   return 'is ' .. value:sub(1, 40)
@@ -426,8 +452,10 @@ function parts.start(q)
     note_plainly(q, 'other-group', known, 'but the configuration says ' .. q.group)
     q.stops = true
   end
-  note(q, 'group', q[GO])
-  note(q, 'group', q[STREAM])
+  for _, key in ipairs({ q[GO], q[STREAM] }) do
+    note(q, 'group', key)
+    note(q, 'exhausted', key)
+  end
   note(q, 'index', 't:')
 end
 
@@ -476,17 +504,22 @@ local function pending_of(kind)
       note(q, 'dangling', kind .. info[1])
       note(q, 'unrecorded', kind .. info[1])
     end
-    return #page == limit and page[limit][1] or nil
+    return #page == limit and page[limit][1] ~= GREATEST_ID and page[limit][1] or nil
   end
 end
 parts.pendingg, parts.pendings = pending_of('g'), pending_of('s')
 
+-- In go, the tasks that nobody has read yet, too.
 local function entries_of(kind)
   return function(q, limit, at)
-    local start, last = at == '' and '-' or '(' .. at, last_delivered(q, kind)
-    local page = last and redis.call('XRANGE', stream_of(q, kind), start, last, 'COUNT', limit) or {}
+    local last = last_delivered(q, kind)
+    local page = last and entries_after(stream_of(q, kind), at == '' and '0-0' or at, kind == 'g' and '+' or last,
+      limit) or {}
     for _, entry in ipairs(page) do
       note(q, 'acked', kind .. entry[1])
+      if kind == 'g' then
+        note(q, 'unreadable', kind .. entry[1])
+      end
     end
     return #page == limit and page[limit][1] or nil
   end
@@ -513,6 +546,7 @@ function parts.counters(q, limit, at)
   return scan_counters(q, limit, at)
 end
 
+parts.figures = scanning('HSCAN', STATS, 2, noting('counter'))
 parts.waiting = scanning('HSCAN', WAITING, 2, noting('damaged', 'waiting'))
 parts.delayed = scanning('ZSCAN', DELAYED, 2, noting('delayed'))
 parts.lanes = scanning('ZSCAN', LANES, 2, noting('empty-lane'))
@@ -542,8 +576,7 @@ end
 
 local function places_of(kind)
   return function(q, limit, at)
-    local start = at == '' and '-' or '(' .. at
-    local page = redis.call('XRANGE', kind == 'd' and q[DEAD] or q[GO], start, '+', 'COUNT', limit)
+    local page = entries_after(kind == 'd' and q[DEAD] or q[GO], at == '' and '0-0' or at, '+', limit)
     for _, entry in ipairs(page) do
       note(q, 'index', kind .. entry[1])
     end
@@ -558,8 +591,8 @@ function parts.tids()
 end
 
 local ORDER = {
-  'start', 'conf', 'consumers', 'pendingg', 'pendings', 'entriesg', 'entriess', 'running', 'counters', 'waiting',
-  'delayed', 'laned', 'lanes', 'names', 'cancel', 'awaited', 'placesg', 'placesd',
+  'start', 'conf', 'consumers', 'pendingg', 'pendings', 'entriesg', 'entriess', 'running', 'counters', 'figures',
+  'waiting', 'delayed', 'laned', 'lanes', 'names', 'cancel', 'awaited', 'placesg', 'placesd',
 }
 
 local function part_after(name)

@@ -108,11 +108,21 @@ local function count_new(q, tasks)
   return added
 end
 
--- An id of the form of an entry's id, for a task that has no entry. Streams count from 0 in each millisecond, so
--- the two never collide.
+-- An id for a task that has no entry. It has the form of an entry's id, but its second half begins with 9 and has
+-- 20 digits, which is more than 64 bits. So no entry can get it, whatever id its producer chooses.
 local function new_tid(q)
-  return q.now_text .. '-' .. str(1e9 + redis.call('HINCRBY', q[STATS], 'tids', '1'))
+  local number = add_to_counter(q, 'tids', 1)
+  if not number or number < 1 or number >= EXACT then
+    number = 1
+    redis.call('HSET', q[STATS], 'tids', '1')
+  end
+  if number == 1 then
+    redis.call('HSET', q[STATS], 'own_ids', '1')
+  end
+  local digits = str(number)
+  return q.now_text .. '-9' .. ('0'):rep(ID_WIDTH - 1 - #digits) .. digits
 end
+leat.new_tid = new_tid
 
 local function wait_for(q, item)
   local task = {
@@ -162,7 +172,7 @@ end
 
 -- How many tasks the length limit still allows, and the limit; or nil if there is none.
 function leat.room(q)
-  local limit = number_or(redis.call('HGET', q[CONF], 'max_length'), 0)
+  local limit = leat.setting(redis.call('HGET', q[CONF], 'max_length'), 0, 0)
   if limit > 0 then
     return limit - redis.call('XLEN', q[STREAM]) - redis.call('HLEN', q[WAITING]), limit
   end

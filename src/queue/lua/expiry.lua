@@ -70,7 +70,7 @@ function leat.expires_in(q, tid, out)
   else
     score = redis.call('ZSCORE', q[DELAYED], 'x:' .. tid)
   end
-  if not score and out.bytes < MOVE_BYTES and tid:match('^%d+%-%d+$') then
+  if not score and out.bytes < MOVE_BYTES and is_entry_id(tid) then
     local task = fetch(q, 's' .. tid)
     out.bytes = out.bytes + (task and task.bytes or 0)
     if task and task.expires and not record_of(q, task.token) then

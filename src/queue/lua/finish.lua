@@ -16,18 +16,22 @@ local function parse_result(args, at)
   return result
 end
 
--- Part of a whole step: all successes of one stream, with one HDEL, one XDEL and one XACK.
+-- Part of a whole step: all successes of one stream, with one HDEL, one XDEL and one XACK. A record that cannot be
+-- read says nothing of what its task holds; doctor finds that.
 local function succeed_step(q, batch)
   for i = 2, batch.is_bound and #batch.records or 0, 2 do
     local packed = batch.records[i]
-    if packed:sub(1, 1) == BOUND then
-      local record = unpack_record(packed)
+    local record = packed:sub(1, 1) == BOUND and unpack_record(packed)
+    if record then
       leat.stop_holding(q, batch.records[i - 1], record)
       leat.release_names(q, record, true)
     end
   end
   for i = 2, leat.is_plain(q) and 0 or #batch.records, 2 do
-    leat.forget_cancel(q, unpack_record(batch.records[i]).tid)
+    local record = unpack_record(batch.records[i])
+    if record then
+      leat.forget_cancel(q, record.tid)
+    end
   end
   if batch.stream == q[GO] then
     leat.drop_indexes(q, batch.records)
@@ -183,8 +187,9 @@ local function tell_batch(q, batch, args, places)
   local is_plain = leat.is_plain(q)
   for i, number in ipairs(batch.numbers) do
     local packed, at = batch.records[2 * i], places[number]
-    if not is_plain or packed:sub(1, 1) == BOUND or wants_result(args, at) then
-      tell_success(q, unpack_record(packed), parse_result(args, at))
+    local record = (not is_plain or packed:sub(1, 1) == BOUND or wants_result(args, at)) and unpack_record(packed)
+    if record then
+      tell_success(q, record, parse_result(args, at))
     end
   end
 end

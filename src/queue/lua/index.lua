@@ -17,15 +17,12 @@ end
 
 -- The task of an entry of the stream, of go or of dead, or nil. place: any text.
 local function task_at(q, place)
-  if not place:match('^[sgd]%d+%-%d+$') then
+  local id = place:sub(2)
+  if not place:match('^[sgd]') or not is_entry_id(id) then
     return nil
   end
-  local id = place:sub(2)
-  local found = redis.pcall('XRANGE', key_of(q, place), id, id)
-  if found.err and not found.err:find('Invalid stream ID', 1, true) then
-    error(found, 0)
-  end
-  return not found.err and found[1] and decode(place, found[1][2]) or nil
+  local found = redis.call('XRANGE', key_of(q, place), id, id)
+  return found[1] and decode(place, found[1][2]) or nil
 end
 leat.task_at = task_at
 
@@ -60,12 +57,16 @@ end
 function leat.drop_indexes(q, records)
   local names, old = {}, {}
   for i = 1, #records, 2 do
-    local n = #names + 1
-    names[n] = OLDER .. records[i + 1]:match('^.-%z%d+ %d+ %d+ (%S+)')
-    old[2 * n - 1], old[2 * n] = names[n], records[i]
+    local n, tid = #names + 1, records[i + 1]:match('^.-%z%d+ %d+ %d+ (%S+)')
+    if tid then
+      names[n] = OLDER .. tid
+      old[2 * n - 1], old[2 * n] = names[n], records[i]
+    end
   end
-  redis.call('HDEL', q[NAMES], unpack(names))
-  undo_with(q, 'HSET', q[NAMES], unpack(old))
+  if #names > 0 then
+    redis.call('HDEL', q[NAMES], unpack(names))
+    undo_with(q, 'HSET', q[NAMES], unpack(old))
+  end
 end
 
 -- ---------------------------------------------------------------- entries of older libraries
@@ -112,7 +113,7 @@ function leat.index_older(q)
   local at = redis.call('HGET', q[NAMES], OLDER) or START
   if at == DONE then
     return false
-  elseif not at:match('^[gd]%d+%-%d+$') then
+  elseif not at:match('^[gd]') or not is_entry_id(at:sub(2)) then
     at = START
   end
   local tasks, following = page_at(q, at, CHUNK)

@@ -18,7 +18,7 @@ do -- Lanes: tasks that wait for their turn, in weighted fair order.
 
 local JOINS_EARLIER = 2 ^ -10 -- share of a step; it must show beside STRICT
 local STRICT = 1e12 -- subtracted from the tags of strict lanes
-local ID_WIDTH = 20 -- of each half of a padded tid: ids are two numbers of 64 bits
+local CLOCK_MOST = STRICT / 4 -- a larger clock was not written by leat: it would hide which lanes are strict
 local LANES_AT_ONCE = 100 -- lanes that one call examines without finding a task
 local DEFAULT = '*' -- conf 'lane:*' has the settings of lanes without settings of their own
 local REJOIN_AT_ONCE = 1000 -- lanes that one call puts under a new default
@@ -43,11 +43,13 @@ function leat.lane_settings(q, lane)
   return redis.call('HGET', q[CONF], 'lane:' .. DEFAULT) or '', false
 end
 
+-- Settings that leat_conf would not take count as none.
 local function spec_of(q, lane)
   q.specs = q.specs or {}
   local spec = q.specs[lane]
   if not spec then
-    local parts = leat.spec_parts(leat.lane_settings(q, lane))
+    local settings = leat.lane_settings(q, lane)
+    local parts = leat.spec_parts(settings ~= '' and leat.is_lane(settings) and settings or '')
     spec = {
       strict = parts[1] == 'strict', step = 1 / math.max(number_or(parts[1], 1), 0.001),
       most = number_or(parts[2]), every_us = leat.interval_us(parts[3]), burst = number_or(parts[4], 1),
@@ -61,8 +63,14 @@ local function clock_name(spec)
   return spec.strict and 'clock_strict' or 'clock'
 end
 
+-- A virtual time of stats.
+local function virtual(text)
+  local time = number_or(text, 0)
+  return time >= 0 and time < CLOCK_MOST and time or 0
+end
+
 local function clock_of(q, spec)
-  return number_or(redis.call('HGET', q[STATS], clock_name(spec)), 0)
+  return virtual(redis.call('HGET', q[STATS], clock_name(spec)))
 end
 
 -- Both halves of the tid are padded, so that tids sort as bytes.
@@ -185,8 +193,12 @@ function leat.continue_rejoin(q)
 end
 
 -- Counts of running tasks belong to the steps that start and end them, because caps rely on them.
+-- A counter that is no number starts again from 0.
 local function add_running(q, lane, by)
-  local left = redis.call('HINCRBY', q[STATS], 'r:' .. lane, str(by))
+  local left = add_to_counter(q, 'r:' .. lane, by)
+  if not left then
+    return hash_set(q, STATS, 'r:' .. lane, str(math.max(by, 0)))
+  end
   undo_with(q, 'HINCRBY', q[STATS], 'r:' .. lane, str(-by))
   if left == 0 then
     redis.call('HDEL', q[STATS], 'r:' .. lane)
@@ -330,7 +342,7 @@ end
 -- The tag of the stream; it joins at the present clock.
 local function stream_tag(q)
   local v = redis.call('HMGET', q[STATS], 'stream_tag', 'clock')
-  return math.max(number_or(v[1], 0), number_or(v[2], 0))
+  return math.max(virtual(v[1]), virtual(v[2]))
 end
 
 -- Puts tasks of lanes whose tags are not above the stream's (tag; nil: all) into go and claims them, up to `wanted`.
@@ -387,7 +399,7 @@ local function has_unread(q, key, group)
   end
   for _, info in ipairs(redis.call('XINFO', 'GROUPS', q[key])) do
     if info[2] == group then
-      return #redis.call('XRANGE', q[key], '(' .. info[8], '+', 'COUNT', '1') > 0
+      return #entries_after(q[key], info[8], '+', '1') > 0
     end
   end
   return false

@@ -8,7 +8,9 @@ function leat.read_unclaimed(text)
     return nil
   end
   for _, token in ipairs(list) do
-    unclaimed[token] = true
+    if type(token) == 'string' then
+      unclaimed[token] = true
+    end
   end
   return unclaimed
 end
@@ -175,6 +177,22 @@ function leat.groups_of(key)
   return names
 end
 
+-- Waiting tasks of older versions have ids that an entry could get, too: a producer could choose one of them,
+-- and its entry would pass for that task. None of them is from the next ms, and an entry cannot have an older id than
+-- one before it: so an entry of the next ms, which is deleted at once, prevents it.
+local function outdate_old_ids(q)
+  local v = redis.call('HMGET', q[STATS], 'tids', 'own_ids')
+  if v[1] and not v[2] then
+    local id = redis.pcall('XADD', q[STREAM], str(q.now + 1) .. '-0', 'leat', 'ids')
+    if type(id) == 'string' then
+      redis.call('XDEL', q[STREAM], id)
+    elseif not id.err:find('equal or smaller', 1, true) then
+      return -- without the right to add entries: the next worker does it
+    end
+    redis.call('HSET', q[STATS], 'own_ids', '1')
+  end
+end
+
 -- The only routine that creates the group, from 0. If it was lost, claimed tasks may still run elsewhere. So
 -- nothing may start for one lease; that is written before the group exists.
 function leat.ensure_groups(q, lease)
@@ -201,6 +219,7 @@ function leat.ensure_groups(q, lease)
     redis.call('XGROUP', 'CREATE', stream, q.group, '0', 'MKSTREAM')
   end
   redis.call('HSET', q[CONF], 'group', q.group)
+  outdate_old_ids(q)
   return #missing
 end
 
@@ -240,7 +259,8 @@ function leat.hand_back(q, keep, hand, ...)
           end
         end
       end
-      start = #page == CHUNK and '(' .. page[#page][1] or nil
+      local last = #page == CHUNK and page[#page][1] or GREATEST_ID
+      start = last ~= GREATEST_ID and '(' .. last or nil
     end
   end
   return moved, false, out.problem

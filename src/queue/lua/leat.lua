@@ -40,10 +40,11 @@ local HISTORY = 2000 -- bytes of history that a task keeps
 local SWEEP_LEASES = 10
 local DEFAULT_LEASE_MS = DEFAULT_LEASE_S * 1000 -- if conf was damaged by hand
 local TOO_MANY_FIELDS = 'more than ' .. MAX_FIELDS .. ' fields'
-local FORGED_ID = 'a producer chose the id of its entry; let Redis choose it, by XADD with *'
--- of a token whose id new_tid made: 13 digits of time, 10 or more after the hyphen
-local OWN_SHORTEST, OWN_LONGEST = 25, 28
 local MAX_DIGITS = 15 -- of a time in ms
+local EXACT = 2 ^ 53 -- from here on, a number does not represent every whole number exactly
+local ID_WIDTH = 20 -- most digits of each half of an id
+local GREATEST_HALF = '18446744073709551615' -- of the id of an entry
+local GREATEST_ID = GREATEST_HALF .. '-' .. GREATEST_HALF
 local DURATION_HINT = '; give seconds, or a sum such as 1h30m or 500ms'
 local DAMAGED_MS = 10000 -- until a waiting task that cannot be read is tried again
 
@@ -113,8 +114,50 @@ local function count(q, name, by)
   redis.pcall('HINCRBY', q[STATS], name, by and str(by) or '1')
 end
 
+-- A number that someone may have written by hand. tonumber accepts nan and inf, too.
 local function number_or(text, default)
-  return text and tonumber(text) or default
+  local number = text and tonumber(text)
+  return number and number > -math.huge and number < math.huge and number or default
+end
+
+-- A whole number of at least 0, as leat writes it, or nil.
+local function whole(text)
+  local number = text and text:match('^%d+$') and tonumber(text)
+  return number and number < EXACT and number or nil
+end
+
+-- Whether the text has the form of a tid. Ids of Redis and of leat have halves of at most 20 digits.
+local function is_tid(text)
+  local ms, sequence = text:match('^(%d+)%-(%d+)$')
+  return ms ~= nil and #ms <= ID_WIDTH and #sequence <= ID_WIDTH
+end
+
+-- Whether an entry of a stream can have that id. Tids that new_tid made are too large for that.
+local function is_entry_id(text)
+  local ms, sequence = text:match('^(%d+)%-(%d+)$')
+  return ms ~= nil and (#ms < ID_WIDTH or #ms == ID_WIDTH and ms <= GREATEST_HALF)
+    and (#sequence < ID_WIDTH or #sequence == ID_WIDTH and sequence <= GREATEST_HALF)
+end
+
+local function is_token(text)
+  return text:match('^[sg]') ~= nil and is_entry_id(text:sub(2))
+end
+
+-- Up to `limit` entries after that id. XRANGE refuses a start after the greatest id.
+local function entries_after(key, id, last, limit)
+  return id ~= GREATEST_ID and redis.call('XRANGE', key, '(' .. id, last, 'COUNT', limit) or {}
+end
+
+-- Adds to a counter that steps rely on. Returns its new value, or nil if it is no whole number: someone has written
+-- it by hand.
+local function add_to_counter(q, name, by)
+  local value = redis.pcall('HINCRBY', q[STATS], name, str(by))
+  if type(value) == 'number' then
+    return value
+  elseif value.err:find('not an integer', 1, true) or value.err:find('overflow', 1, true) then
+    return nil
+  end
+  error(value, 0)
 end
 
 local UNITS_MS = { w = 604800e3, d = 86400e3, h = 3600e3, m = 60e3, s = 1000, ms = 1 }
@@ -203,8 +246,8 @@ local function trailer(fields)
   if n < 2 or fields[n - 1] ~= 'leat.fields' then
     return nil
   end
-  local pairs_count = tonumber(fields[n])
-  if not pairs_count or pairs_count < 0 or pairs_count * 2 > n - 2 then
+  local pairs_count = whole(fields[n])
+  if not pairs_count or pairs_count * 2 > n - 2 then
     return nil
   end
   local known = {}
@@ -220,6 +263,33 @@ local BINDS = 1
 local BINDING = { 'id', 'unique', 'unique_for', 'lane', 'result_ttl' }
 local PICKED = { id = BINDS, unique = BINDS, unique_for = BINDS, lane = BINDS, result_ttl = BINDS, expires = 0 }
 
+local function known_number(task, known, name, default)
+  local text = known[name]
+  local value = whole(text)
+  if text and not value then
+    task.damaged = name .. ' ' .. text
+  end
+  return value or default
+end
+
+-- Takes what leat has noted of a task, of which others may have changed everything by hand. What cannot be read
+-- keeps its default, and its name and value are in task.damaged.
+local function take_known(task, known)
+  task.attempts = known_number(task, known, 'leat.attempts', 0)
+  task.crashes = known_number(task, known, 'leat.crashes', 0)
+  task.fence, task.passed = known_number(task, known, 'leat.fence', 1), known_number(task, known, 'leat.passed', 0)
+  task.from, task.history = known['leat.from'], known['leat.history'] or ''
+  if known_number(task, known, 'leat.enqueued') and #known['leat.enqueued'] <= MAX_DIGITS then
+    task.enqueued = known['leat.enqueued']
+  end
+  local tid = known['leat.tid']
+  if tid and is_tid(tid) then
+    task.tid = tid
+  elseif tid then
+    task.damaged = 'leat.tid ' .. tid
+  end
+end
+
 -- A task as all routines use it. count is the number of values in fields that are the task's own. enqueued (ms)
 -- stays text. The PICKED fields are in it by their names. bound: at least one of them is BINDING.
 local function decode(token, fields)
@@ -230,15 +300,13 @@ local function decode(token, fields)
   local known, values
   if token:sub(1, 1) ~= 's' then
     known, values = trailer(fields)
+    if not known and fields[#fields - 1] == 'leat.fields' then
+      task.damaged = 'leat.fields ' .. fields[#fields]
+    end
   end
   if known then
-    task.tid, task.count = known['leat.tid'] or task.tid, values
-    task.attempts = tonumber(known['leat.attempts']) or 0
-    task.crashes = tonumber(known['leat.crashes']) or 0
-    task.fence = tonumber(known['leat.fence']) or 1
-    task.from, task.history = known['leat.from'], known['leat.history'] or ''
-    task.passed = tonumber(known['leat.passed']) or 0
-    task.enqueued = known['leat.enqueued'] or '0'
+    task.count = values
+    take_known(task, known)
   else
     -- An id can be anything that a producer chose; a time has to be a number that everyone can read.
     task.enqueued = task.tid:match('^%d+') or '0'
@@ -356,14 +424,19 @@ end
 local function unpack_record(packed)
   local consumer, begun, attempt, fence, tid, moved, bound =
     packed:match('^.(.-)%z(%d+) (%d+) (%d+) (%S+) (%S+) (.*)$')
-  if not consumer then
+  if not consumer or not (whole(begun) and whole(attempt) and whole(fence)) or not is_tid(tid) then
+    return nil
+  elseif moved ~= '-' and not is_token(moved) and not (moved:match('^w') and is_tid(moved:sub(2))) then
     return nil
   end
-  local fine, record = pcall(cmsgpack.unpack, bound)
-  record = fine and type(record) == 'table' and record or {}
-  record.consumer, record.begun, record.attempt = consumer, begun, tonumber(attempt)
-  record.fence, record.tid, record.moved = tonumber(fence), tid, moved ~= '-' and moved or nil
-  record.bound = bound ~= ''
+  local record = {
+    consumer = consumer, begun = begun, attempt = tonumber(attempt), fence = tonumber(fence), tid = tid,
+    moved = moved ~= '-' and moved or nil, bound = bound ~= '',
+  }
+  local fine, binding = pcall(cmsgpack.unpack, bound)
+  for _, name in ipairs(record.bound and fine and type(binding) == 'table' and BINDING or {}) do
+    record[name] = type(binding[name]) == 'string' and binding[name] or nil
+  end
   return record
 end
 

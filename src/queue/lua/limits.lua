@@ -92,10 +92,10 @@ function leat.read_pause_state(q)
   local host = q.consumer:match('^(.*):%d+:[^:]*$') or q.consumer
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'outage_until', 'paused', 'drain:*', 'drain:' .. host,
     'rate')
-  local closed_until, why = closed(q, number_or(v[2], 0), number_or(v[3], 0), v[4], v[5] or v[6])
+  local closed_until, why = closed(q, leat.setting(v[2], 0, 0), leat.setting(v[3], 0, 0), v[4], v[5] or v[6])
   local every_us = v[7] and leat.interval_us(v[7])
-  local burst = every_us and number_or(redis.call('HGET', q[CONF], 'burst'), 1)
-  return number_or(v[1], DEFAULT_LEASE_MS), closed_until, why, every_us or nil, burst
+  local burst = every_us and leat.setting(redis.call('HGET', q[CONF], 'burst'), 1, 1)
+  return leat.setting(v[1], MIN_LEASE_MS, DEFAULT_LEASE_MS), closed_until, why, every_us or nil, burst
 end
 
 end

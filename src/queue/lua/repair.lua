@@ -96,12 +96,15 @@ repairs['lane-count'] = step(function(q, lane)
   leat.wake_lane(q, lane)
 end)
 
--- The bytes of a task that cannot be read are kept as a dead letter.
+-- The bytes of a task that cannot be read are kept as a dead letter. One whose id is none gets another.
 local function dead_letter_damaged(q, tid)
+  local has_tid = is_tid(tid)
   leat.write_dead_letter(q, {
-    tid = tid, fields = {}, count = 0, attempts = 0, crashes = 0, fence = 1, enqueued = '0', history = '',
+    tid = has_tid and tid or leat.new_tid(q), fields = {}, count = 0, attempts = 0, crashes = 0, fence = 1,
+    enqueued = '0', history = '',
   }, {
-    cause = 'damaged', reason = 'its stored fields cannot be read',
+    cause = 'damaged',
+    reason = has_tid and 'its stored fields cannot be read' or 'it was stored under the id ' .. shown(tid),
     damaged = redis.call('HGET', q[WAITING], tid),
   })
   zset_drop(q, DELAYED, tid)
@@ -152,6 +155,29 @@ end)
 
 function repairs.cancel(q, tid)
   redis.call('SREM', q[CANCEL], tid)
+end
+
+repairs.counter = dropping(STATS)
+
+function repairs.unreadable(q, token)
+  local task = fetch(q, token)
+  leat.refuse(q, task, leat.misfit(task))
+end
+
+-- The stream has no tasks: it is made again, with the group. Then its last id is that of now, as it would be if no
+-- producer had chosen one: older ids, which tasks have had, are not given again.
+local function renew_stream(q, key)
+  redis.call('DEL', key)
+  undo_with(q, 'XGROUP', 'CREATE', key, q.group, '0', 'MKSTREAM')
+  redis.call('XGROUP', 'CREATE', key, q.group, '0', 'MKSTREAM')
+  redis.call('XDEL', key, add_entry(q, key, { 'leat', 'ids' }))
+end
+
+function repairs.exhausted(q, key)
+  if redis.call('XLEN', key) > 0 then
+    return 'left it is repaired once it is empty'
+  end
+  whole_step(renew_stream, q, key)
 end
 
 function repairs.group(q)

@@ -1,5 +1,9 @@
 do -- Waiting, requeueing and ending tasks.
 
+local LATEST = '9000000000000000' -- no task is due later
+leat.LATEST = 9e15
+local MOST_VALUES = 2 * (MAX_FIELDS + 20) -- of a waiting task: its own fields and leat's
+
 -- Wakes all workers. why: due, lanes or conf (something may be startable earlier than they know), gate (pause or
 -- drain has changed), cancel (a running task is to be ended). A reader that finds as many wakeups as are kept must
 -- assume that it missed one of each kind.
@@ -13,7 +17,7 @@ end
 function leat.schedule(q, due, member)
   q.due = nil
   zset_put(q, DELAYED, str(due), member)
-  if redis.call('ZRANGE', q[DELAYED], '0', '+inf', 'BYSCORE', 'LIMIT', '0', '1')[1] == member then
+  if redis.call('ZRANGE', q[DELAYED], '0', LATEST, 'BYSCORE', 'LIMIT', '0', '1')[1] == member then
     leat.wake_workers(q, 'due')
   end
 end
@@ -28,7 +32,7 @@ end
 -- The fields of a waiting task as names and values, all of them text; nil if they were damaged by hand.
 local function unpack_waiting(packed)
   local fine, list = pcall(cmsgpack.unpack, packed or '')
-  if not fine or type(list) ~= 'table' or #list < 2 or #list % 2 ~= 0 then
+  if not fine or type(list) ~= 'table' or #list < 2 or #list > MOST_VALUES or #list % 2 ~= 0 then
     return nil
   end
   for i = 1, #list do
@@ -53,7 +57,7 @@ end
 
 local function promote_task(q, tid)
   local packed = redis.call('HGET', q[WAITING], tid)
-  local list = unpack_waiting(packed)
+  local list = is_tid(tid) and unpack_waiting(packed)
   if packed and not list then
     -- The task stays until it is repaired, and does not hold up the others.
     redis.call('ZADD', q[DELAYED], str(q.now + DAMAGED_MS), tid)
@@ -79,13 +83,15 @@ local function promote_member(q, member)
   end
 end
 
--- Makes up to limit due tasks ready.
-function leat.promote(q, limit)
+-- Makes up to limit due tasks ready. One that fails does not hold up the others.
+function leat.promote(q, limit, out)
   q.due = nil
   local due = redis.call('ZRANGE', q[DELAYED], '0', q.now_text, 'BYSCORE', 'LIMIT', '0', str(limit))
   local bytes = 0
   for _, member in ipairs(due) do
-    local list = whole_step(promote_member, q, member)
+    local fine, list = pcall(whole_step, promote_member, q, member)
+    out.problem = out.problem or not fine and list or nil
+    list = fine and list or nil
     local known = list and trailer(list)
     if known and known['leat.attempts'] ~= '0' then
       count(q, 'retrying', -1)
@@ -102,7 +108,8 @@ end
 -- The earliest due time as text, or false. It is read again after it may have changed.
 function leat.next_due(q)
   if q.due == nil then
-    q.due = redis.call('ZRANGE', q[DELAYED], '0', '+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2] or false
+    local score = redis.call('ZRANGE', q[DELAYED], '0', LATEST, 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
+    q.due = score and str(math.ceil(tonumber(score))) or false
   end
   return q.due
 end
@@ -254,18 +261,19 @@ function leat.cancel_entry(q, task, record)
   leat.tell_end(q, task, 'cancelled', { cause = 'cancelled', record = record })
 end
 
+-- Makes a task that may not start a dead letter, with a reason of leat.misfit or another one.
 function leat.refuse(q, task, reason)
-  leat.dead_letter(q, task, { cause = 'refused', reason = reason, worker = q.consumer })
+  leat.dead_letter(q, task, {
+    cause = task.damaged and 'damaged' or 'refused', reason = reason, worker = q.consumer, damaged = task.damaged,
+  })
 end
 
--- Why an entry may neither start nor be requeued, or nil. An id of the form of new_tid that a producer chose would
--- make the entry pass for another task of leat.
+-- Why an entry may neither start nor be requeued, or nil.
 function leat.misfit(task)
-  local token = task.token
-  if task.count > MAX_FIELDS * 2 then
+  if task.damaged then
+    return 'cannot be read: ' .. shown(task.damaged)
+  elseif task.count > MAX_FIELDS * 2 then
     return TOO_MANY_FIELDS
-  elseif #token >= OWN_SHORTEST and #token <= OWN_LONGEST and token:match('^s%d%d%d%d%d%d%d%d%d%d%d%d%d%-') then
-    return FORGED_ID
   end
 end
 

@@ -103,7 +103,7 @@ local function sweep(q, cursor, out)
   local page = redis.call('HSCAN', q[RUNNING], cursor, 'COUNT', str(PAGE))
   for i = 1, #page[2], 2 do
     local record = unpack_record(page[2][i + 1])
-    if record then
+    if record and is_token(page[2][i]) then
       try(out, sweep_record, q, page[2][i], record)
     end
   end
@@ -112,7 +112,8 @@ end
 
 -- One worker sweeps, once in SWEEP_LEASES leases.
 local function sweep_is_due(q, span)
-  if q.now - number_or(redis.call('HGET', q[STATS], 'swept'), 0) < span then
+  local since = q.now - number_or(redis.call('HGET', q[STATS], 'swept'), 0)
+  if since >= 0 and since < span then
     return false
   end
   redis.call('HSET', q[STATS], 'swept', q.now_text)

@@ -1,31 +1,40 @@
 do -- Settings that all workers share.
 
+local MOST_SETTING = 9e15
+
+-- The whole number of a setting. One that leat_conf would not take counts as not set.
+local function setting(text, least, default)
+  local number = text and tonumber(text)
+  return number and number >= least and number <= MOST_SETTING and math.floor(number) or default
+end
+leat.setting = setting
+
 function leat.read_lease(q)
-  return number_or(redis.call('HGET', q[CONF], 'lease_ms'), DEFAULT_LEASE_MS)
+  return setting(redis.call('HGET', q[CONF], 'lease_ms'), MIN_LEASE_MS, DEFAULT_LEASE_MS)
 end
 
 function leat.read_max_crashes(q)
-  return number_or(redis.call('HGET', q[CONF], 'max_crashes'), DEFAULT_MAX_CRASHES)
+  return setting(redis.call('HGET', q[CONF], 'max_crashes'), 1, DEFAULT_MAX_CRASHES)
 end
 
 -- How long (ms) and how many dead letters are kept; 0: no limit.
 function leat.read_retention(q)
   local v = redis.call('HMGET', q[CONF], 'dead_keep_ms', 'dead_keep_number')
-  return number_or(v[1], 0), number_or(v[2], 0)
+  return setting(v[1], 0, 0), setting(v[2], 0, 0)
 end
 
 -- The idle time after which an entry is taken over. A shorter lease applies here one old lease later, since
 -- workers may still use the old one.
 function leat.read_reclaim(q)
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'floor_ms', 'floor_until')
-  local lease = number_or(v[1], DEFAULT_LEASE_MS)
-  return q.now < number_or(v[3], 0) and math.max(lease, number_or(v[2], 0)) or lease
+  local lease = setting(v[1], MIN_LEASE_MS, DEFAULT_LEASE_MS)
+  return q.now < setting(v[3], 0, 0) and math.max(lease, setting(v[2], 0, 0)) or lease
 end
 
 local function at_least(least)
   return function(value)
     local number = tonumber(value)
-    return number and number >= least and number <= 9e15 and number == math.floor(number)
+    return number and number >= least and number <= MOST_SETTING and number == math.floor(number)
   end
 end
 
@@ -46,7 +55,7 @@ function leat.spec_parts(value)
   return parts
 end
 
-local function is_lane(value)
+function leat.is_lane(value)
   local parts = leat.spec_parts(value)
   local function is_whole(text)
     return text == '' or at_least(1)(text)
@@ -67,7 +76,7 @@ end
 
 -- Fails if conf has no such setting, or if the value is not allowed.
 function leat.check_conf(name, value)
-  local check = CHANGEABLE[name] or leat.may_be_lane(name:match('^lane:(.+)$') or '') and is_lane
+  local check = CHANGEABLE[name] or leat.may_be_lane(name:match('^lane:(.+)$') or '') and leat.is_lane
   if not check or not value or not check(value) then
     fail('BADARG ' .. shown(name) .. ' cannot be set to ' .. shown(tostring(value)))
   end

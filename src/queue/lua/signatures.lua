@@ -7,8 +7,6 @@ do -- Signed tasks: each signature runs once.
 local KEPT_MS = 600000 -- how long a mark is kept after its end: the clock of Redis may be set back
 local LONGEST_MS = 366 * 86400e3 -- a longer validity is refused, because the mark would be kept for as long
 local TRIM = 2 -- old marks that are dropped for each that is added
--- new_tid counts from there, and Redis gives no such ids (leat.misfit knows those of new_tid's form)
-local OWN_SEQUENCE = 1e9
 
 -- Drops some marks that are over.
 local function trim(q, most)
@@ -24,16 +22,11 @@ local function remember_mark(q, mark, tid, until_ms)
   zset_put(q, 2, str(until_ms), mark)
 end
 
-local function judge_mark(q, token, tid, mark, until_ms)
+local function judge_mark(q, tid, mark, until_ms)
   if until_ms <= q.now then
     return 'late'
   elseif until_ms - q.now > LONGEST_MS then
     return 'far'
-  end
-  local sequence = token:sub(1, 1) == 's' and tonumber(token:match('%-(%d+)$'))
-  if sequence and sequence >= OWN_SEQUENCE then
-    -- A producer chose that id, so that the entry would pass for a waiting task.
-    return 'forged'
   end
   local holder = redis.call('HGET', q[1], mark)
   if holder then
@@ -48,7 +41,7 @@ end
 -- ARGV: for each of at most PAGE claimed tasks: token, tid, mark of its signature, until when the signature is
 -- valid (ms).
 -- Reply: PROTOCOL, then for each: ok (the task may run: no other task has this signature), 'seen TID' (that task
--- has it), late or far (by the clock of Redis), forged (a producer chose the id of its entry).
+-- has it), late or far (by the clock of Redis).
 -- Safe to stop: each task is a whole step, and can be asked for again at each of its attempts.
 function leat.once(keys, args)
   local q = open(keys, 2)
@@ -58,7 +51,7 @@ function leat.once(keys, args)
   local reply = { PROTOCOL }
   for i = 1, #args, 4 do
     local until_ms = number_arg(args[i + 3], 'the time')
-    reply[#reply + 1] = judge_mark(q, args[i], args[i + 1], args[i + 2], until_ms)
+    reply[#reply + 1] = judge_mark(q, args[i + 1], args[i + 2], until_ms)
   end
   trim(q, TRIM * #args / 4)
   return reply

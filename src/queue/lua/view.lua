@@ -98,7 +98,7 @@ function leat.status(keys, args)
     if mine > 0 then
       add_busy(q, key, by_consumer)
     end
-    local first = redis.call('XRANGE', key, '(' .. last, '+', 'COUNT', '1')
+    local first = entries_after(key, last, '+', '1')
     if first[1] then
       oldest = math.max(oldest, q.now - number_or(decode(kind .. first[1][1], first[1][2]).enqueued, q.now))
     end
@@ -236,7 +236,7 @@ local function page_of(key, kind, start, limit)
   local tasks, bytes = {}, 0
   while #tasks < limit and bytes < MOVE_BYTES do
     local step = math.min(READ_STEP, limit - #tasks)
-    local found = redis.call('XRANGE', key, '(' .. start, '+', 'COUNT', step)
+    local found = entries_after(key, start, '+', step)
     for _, entry in ipairs(found) do
       start = entry[1]
       local task = decode(kind .. start, entry[2])
@@ -430,7 +430,7 @@ local function show_entry(q, task)
   end
   local stream, id = stream_of(q, token)
   local _, last = group_info(q, stream)
-  local ready = redis.call('XRANGE', stream, '(' .. last, id, 'COUNT', '1')
+  local ready = entries_after(stream, last, id, '1')
   return whole(task, ready[1] and 'ready' or 'claimed', { 'token', token })
 end
 
@@ -463,7 +463,7 @@ end
 
 -- The dead letter right after that one, if it is the task's. A task may have two, after edits by hand.
 local function letter_after(q, tid, start)
-  local found = redis.call('XRANGE', q[DEAD], '(' .. start, '+', 'COUNT', '1')[1]
+  local found = entries_after(q[DEAD], start, '+', '1')[1]
   local letter = found and decode('d' .. found[1], found[2])
   return letter and letter.tid == tid and letter or nil
 end

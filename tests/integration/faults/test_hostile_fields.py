@@ -5,6 +5,7 @@ import pytest
 
 from harness.daemon import is_sanitized
 from harness.polling import wait_until
+from harness.queue import LIBRARY
 from harness.short_leases import wait_empty
 from harness.tasks import (environment, letters, resident_kib, wait_file, wait_letters,
                            wait_succeeded)
@@ -228,3 +229,20 @@ def test_memory_stays_bounded(daemon, client, queue):
     assert len(letters(queue)) == 6
     wait_until(lambda: resident_kib(worker.pid) < before + 8 * 1024,
                message=lambda: f'{before} KiB before, {resident_kib(worker.pid)} KiB then')
+
+
+def test_a_task_that_cannot_be_decoded(daemon, client, queue, folder):
+    """If Redis answers one of the claimed tasks in another form, it becomes a dead letter, and the others run."""
+    source = LIBRARY.read_text()
+    answer = 'task.fence, task.enqueued, fields }'
+    assert source.count(answer) == 1
+    queue.load(source.replace(answer, "fields[2] == 'bad' and 'x' or " + answer))
+    for name in ('bad', f'echo >> {folder}/ran', 'bad', f'echo >> {folder}/ran'):
+        xadd(client, 'command', name)
+    worker = daemon({'queue': {'concurrency': 4}}).wait_ready()
+    found = wait_letters(queue, 2)
+    assert all(letter.cause == 'refused' and 'cannot be read' in letter.reason for letter in found)
+    assert [letter.fields[1] for letter in found] == [b'bad'] * 2
+    wait_succeeded(queue, 2)
+    assert 'unexpected reply' not in worker.log()
+    wait_empty(queue)

@@ -425,7 +425,8 @@ def test_a_paused_claim_requeues_named_tasks(queue, client):
 
 
 def test_one_bad_entry_does_not_stop_the_others(queue, client):
-    """A record and an entry that leat did not write stop no other task from being claimed and reclaimed."""
+    """A record and entries that leat did not write stop no other task from being claimed and reclaimed. An entry
+    whose fields of leat cannot be read becomes a dead letter with all that it has."""
     queue.add({'command': 'a'}, {'command': 'b'})
     [task] = queue.begin('w1')
     client.hset(queue.running, task.token, b'\0garbage')
@@ -433,7 +434,10 @@ def test_one_bad_entry_does_not_stop_the_others(queue, client):
     client.xadd(queue.go, {'command': 'x', 'leat.fields': '99'})
     queue.expire()
     _, tasks = queue.scan('w2', 9)
-    assert {task.fields.get('command') for task in tasks} == {b'a', b'b', b'x', None}
+    assert {task.fields['command'] for task in tasks} == {b'a', b'b'}
+    letters = [fields for _, fields in queue.letters()]
+    assert [(fields['leat.cause'], fields['leat.damaged'], fields.get('command')) for fields in letters] == [
+        (b'damaged', b'leat.fields -1', None), (b'damaged', b'leat.fields 99', b'x')]
 
 
 def test_records_without_an_entry_are_swept(queue, client):

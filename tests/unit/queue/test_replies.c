@@ -19,6 +19,7 @@
 #define OTHER_TASK                                                                                 \
     "*7\r\n$4\r\ng6-1\r\n$3\r\n5-0\r\n:3\r\n:0\r\n:1\r\n$1\r\n9\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
 #define BAD_TASK "*7\r\n$4\r\ng5-1\r\n$3\r\n4-0\r\n:1\r\n:0\r\n:1\r\n$1\r\n9\r\n*1\r\n$1\r\na\r\n"
+#define TASK_WITHOUT_TOKEN "*7\r\n:5\r\n$3\r\n4-0\r\n:1\r\n:0\r\n:1\r\n$1\r\n9\r\n*0\r\n"
 #define CLAIM_HEAD "*10\r\n" CLAIM_FIGURES
 #define LONG_CLAIM_HEAD "*11\r\n" CLAIM_FIGURES
 #define CLAIM_FIGURES                                                                              \
@@ -85,6 +86,29 @@ static void reads_how_earlier_attempts_ended(void **state)
     }
 }
 
+/* Goal: a task that cannot be decoded is taken as damaged, and the others as they are. */
+static void takes_a_damaged_task(void **state)
+{
+    (void)state;
+    struct queue_claim_reply out;
+    char reason[80];
+    redisReply *reply = RESP(CLAIM_HEAD "*3\r\n" TASK BAD_TASK "*1\r\n$4\r\ns7-0\r\n"
+                                        "*0\r\n*0\r\n");
+    assert_int_equal(queue_claim_read(reply, &out), 0);
+    freeReplyObject(reply);
+    assert_int_equal(out.task_count, 3);
+    assert_false(out.tasks[0]->damaged);
+    assert_string_equal(out.tasks[1]->tid, "4-0");
+    assert_string_equal(out.tasks[2]->token, "s7-0");
+    assert_string_equal(out.tasks[2]->tid, "s7-0");
+    for (size_t i = 1; i < 3; i++) {
+        assert_true(out.tasks[i]->damaged);
+        assert_false(task_check(out.tasks[i], true, reason, sizeof reason));
+        assert_string_equal(reason, "Redis answered it in a form that cannot be read");
+    }
+    queue_claim_reply_free(&out);
+}
+
 static void refuses_a_malformed_claim(void **state)
 {
     (void)state;
@@ -92,7 +116,7 @@ static void refuses_a_malformed_claim(void **state)
         "$-1\r\n",
         "*0\r\n",
         "*1\r\n:1\r\n",
-        CLAIM_HEAD "*2\r\n" TASK BAD_TASK "*0\r\n*0\r\n",
+        CLAIM_HEAD "*2\r\n" TASK TASK_WITHOUT_TOKEN "*0\r\n*0\r\n",
         CLAIM_HEAD "*1\r\n" TASK "*2\r\n$4\r\ns7-0\r\n:1\r\n*0\r\n",
         CLAIM_HEAD "*1\r\n" TASK "$-1\r\n*0\r\n",
         CLAIM_HEAD "*1\r\n" TASK "*0\r\n$-1\r\n",
@@ -428,6 +452,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_claim),
         cmocka_unit_test(reads_how_earlier_attempts_ended),
+        cmocka_unit_test(takes_a_damaged_task),
         cmocka_unit_test(refuses_a_malformed_claim),
         cmocka_unit_test(reads_renewals),
         cmocka_unit_test(reads_finishes),

@@ -166,6 +166,45 @@ def is_counted(queue, task):
     assert not queue.redis.hexists(queue.stats, 'r:a')
 
 
+def make_lane_count_text(queue):
+    queue.register('w1')
+    queue.redis.hset(queue.stats, 'r:a', 'many')
+
+
+def make_figures(queue):
+    queue.register('w1')
+    queue.redis.hset(queue.stats, mapping={'tids': 'x', 'clock': 'nan', 'swept': '', 'succeeded': '1 2'})
+
+
+def make_unreadable(queue):
+    queue.register('w1')
+    queue.redis.xadd(queue.go, {'command': 'true', 'leat.tid': NO_TASK, 'leat.fence': 'nan', 'leat.fields': '1'})
+
+
+def is_damaged_letter(queue, _):
+    [(_, letter)] = queue.letters()
+    assert letter['leat.cause'] == b'damaged' and letter['leat.damaged'] == b'leat.fence nan'
+    assert letter['command'] == b'true' and queue.redis.xlen(queue.go) == 0
+
+
+def make_exhausted(queue):
+    queue.register('w1')
+    queue.redis.xadd(queue.stream, {'command': 'true'}, id='18446744073709551615-18446744073709551615')
+    [task] = queue.begin('w1')
+    assert queue.finish('w1', task) == 'ok'
+
+
+def takes_tasks(queue, _):
+    tid = text(queue.redis.xadd(queue.stream, {'command': 'true'}))
+    assert abs(int(tid.split('-')[0]) - queue.now()) < 60000 and settle(queue) == [tid]
+
+
+def make_never_due(queue):
+    [tid] = delayed(queue)
+    queue.redis.zadd(queue.delayed, {tid: 'inf'})
+    return tid
+
+
 def make_empty_lane(queue):
     queue.register('w1')
     queue.redis.zadd(queue.lanes, {'gone': 1})
@@ -408,6 +447,11 @@ CASES = {
     'record damaged': ('record', make_record, nothing_left),
     'lane counted full': ('lane-count', make_lane_count, runs_again),
     'lane not counted': ('lane-count', make_lane_uncounted, is_counted),
+    'lane counted in words': ('lane-count', make_lane_count_text, nothing_left),
+    'figures in words': ('counter', make_figures, nothing_left),
+    'entry unreadable': ('unreadable', make_unreadable, is_damaged_letter),
+    'greatest id given': ('exhausted', make_exhausted, takes_tasks),
+    'never due': ('delayed', make_never_due, runs_again),
     'lane without tasks': ('empty-lane', make_empty_lane, no_key('lanes')),
     'lane without a turn': ('lost-lane', make_lost_lane, all_run),
     'lane member without a task': ('laned', make_laned, no_key('laned')),
@@ -435,6 +479,7 @@ CASES = {
 }
 # further findings that one kind of damage causes
 ALSO = {
+    'entry unreadable': {'index'},
     'unique key without a task': {'holder'}, 'unique key without a task, followed': {'holder', 'lane-count'},
     'record without entry': {'name'},
     'entry deleted': {'name'},
