@@ -166,6 +166,15 @@ static bool has_directory(const struct task *task)
     return task && task->directory;
 }
 
+/* Returns the program without which the host cannot run the line, or NULL. With a rule for the exit
+ * codes of a shell that cannot execute a program, the shell tells. */
+static const char *needed_program(const struct recipe *recipe, bool check)
+{
+    const struct config_rule *rules = recipe->config->retry.exits.of;
+    bool tells = rules[126].kind != CONFIG_RULE_NONE || rules[127].kind != CONFIG_RULE_NONE;
+    return tells && !check ? NULL : line_of(recipe, check)->program;
+}
+
 /* Describes the process without its parts. A task's own directory may be on any file system, also
  * on one that hangs. */
 static struct spawn describe_spawn(const struct recipe *recipe, bool check, const struct task *task)
@@ -177,7 +186,7 @@ static struct spawn describe_spawn(const struct recipe *recipe, bool check, cons
         .shell = is_listed(recipe, check) ? NULL : config->shell,
         .words = line->words,
         .path = config->path,
-        .program = line->program,
+        .program = needed_program(recipe, check),
         .directory = own ? task->directory->data : recipe->directory,
         .is_home = recipe->is_home && !own,
         .umask = (mode_t)config->umask,

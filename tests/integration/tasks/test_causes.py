@@ -114,6 +114,16 @@ def test_a_line_gives_127_a_meaning(daemon, queue):
     assert 'this host' not in worker.log()
 
 
+@pytest.mark.parametrize('name, code, rule', [('missing', '127', 'exit.127'), ('plain', '126', 'exit.100-126')])
+def test_a_line_for_127_is_about_the_program(daemon, queue, folder, name, code, rule):
+    """It also holds if the command is the path of a program that is missing or cannot be executed."""
+    (folder / 'plain').touch(0o644)
+    worker = daemon({'task': {'command': folder / name}, 'retry': {rule: 'dead'}}).wait_ready()
+    queue.add({'what': 'x'})
+    wait_letters(queue)
+    assert tried(queue) == {'x': ('exit', code, 1)} and 'this host' not in worker.log()
+
+
 # ---- signals and other causes
 
 def test_signals(daemon, queue):
