@@ -16,6 +16,7 @@
 #define QUEUE_WAKEUPS_KEPT 16    /* entries of the wakeup stream; older ones are gone */
 #define QUEUE_MIN_LEASE_MS 1000  /* a shorter lease is refused */
 #define QUEUE_DEFAULT_LEASE_S 60 /* of a queue */
+#define QUEUE_DEFAULT_BURST 1    /* of a rate: one task at a time */
 #define QUEUE_DEFAULT_MAX_CRASHES 3 /* of a queue */
 
 #endif
