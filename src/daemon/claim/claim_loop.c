@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
@@ -44,7 +45,7 @@ struct claim_loop {
     bool scanning;                        /* a scan is in flight */
     uint64_t claim_wakeups, scan_wakeups; /* the count of wakeups when each was sent */
     char **tokens;                        /* read and not claimed; owned strings */
-    size_t token_count, token_capacity;
+    size_t token_count;
     size_t wanted; /* by the claim in flight */
     int64_t claim_sent_ns;
     int64_t block_sent_ns;
@@ -68,17 +69,9 @@ static void forget_tokens(struct claim_loop *claim_loop)
 static void add_token(void *context, const char *token)
 {
     struct claim_loop *claim_loop = context;
-    if (claim_loop->token_count == claim_loop->token_capacity) {
-        size_t capacity = claim_loop->token_capacity ? claim_loop->token_capacity * 2 : 16;
-        char **grown = reallocarray(claim_loop->tokens, capacity, sizeof *grown);
-        if (!grown) {
-            session_recover(claim_loop->worker->session, REDIS_ERROR_LOST, "out of memory");
-            return;
-        }
-        claim_loop->tokens = grown;
-        claim_loop->token_capacity = capacity;
-    }
-    char *copy = strdup(token);
+    char **tokens = array_grow(claim_loop->tokens, claim_loop->token_count, sizeof *tokens);
+    char *copy = tokens ? strdup(token) : NULL;
+    claim_loop->tokens = tokens ? tokens : claim_loop->tokens;
     if (!copy) {
         /* the strict renewal of the next session returns it to the queue */
         session_recover(claim_loop->worker->session, REDIS_ERROR_LOST, "out of memory");

@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "daemon/report/task_log.h"
 #include "queue/calls.h"
 #include "queue/keyring.h"
 #include "queue/replies.h"
 
-enum { REASON_SIZE = 160, FIRST_CAPACITY = 16 };
+enum { REASON_SIZE = 160 };
 
 #define CLOCKS_MS 60000 /* the tolerated difference between this host's clock and Redis's */
 
@@ -30,7 +31,7 @@ struct signature_check {
     struct keyring *keyring; /* NULL: libcrypto failed */
 
     struct signed_task *list; /* in the order in which they came */
-    size_t count, capacity;
+    size_t count;
     size_t asked;                    /* how many, from the first, are in the call in flight */
     size_t tasks, poison_candidates; /* in the list */
 };
@@ -45,17 +46,13 @@ bool signature_check_is_wanted(const struct signature_check *signature_check)
 /* Returns 0, or -1 without memory. */
 static int add(struct signature_check *signature_check, const struct signed_task *entry)
 {
-    if (signature_check->count == signature_check->capacity) {
-        size_t capacity =
-            signature_check->capacity ? signature_check->capacity * 2 : FIRST_CAPACITY;
-        struct signed_task *grown = reallocarray(signature_check->list, capacity, sizeof *grown);
-        if (!grown) {
-            return -1;
-        }
-        signature_check->list = grown;
-        signature_check->capacity = capacity;
+    struct signed_task *list =
+        array_grow(signature_check->list, signature_check->count, sizeof *list);
+    if (!list) {
+        return -1;
     }
-    signature_check->list[signature_check->count++] = *entry;
+    signature_check->list = list;
+    list[signature_check->count++] = *entry;
     signature_check->tasks++;
     signature_check->poison_candidates += entry->task->crashes > 0;
     return 0;

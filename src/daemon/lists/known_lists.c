@@ -62,7 +62,7 @@ static void forget(struct known_lists *known, struct list *list)
 
 static bool can_forget(const struct list *list)
 {
-    return !list->pinned && !list->queued && !list->busy && !ev_is_active(&list->wait);
+    return !list->pinned && !list->queued && !list->busy && !timer_runs(&list->wait);
 }
 
 static bool make_room(struct known_lists *known)

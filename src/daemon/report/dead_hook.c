@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/log/log.h"
 #include "daemon/report/task_log.h"
 #include "queue/calls.h"
@@ -28,7 +29,7 @@ struct dead_hook {
     bool calling;    /* a call is in flight */
     size_t wanted;   /* letters in that call */
     char **settled;  /* "+ID" (ran) and "-ID" (did not), as queue_tell takes them; owned */
-    size_t settled_count, settled_capacity;
+    size_t settled_count;
     size_t sent; /* how many of settled, from the first, are in the call */
 };
 
@@ -37,15 +38,11 @@ struct dead_hook {
 /* Without memory the letter is not settled, and Redis hands it out again later. */
 static void settle(struct dead_hook *dead_hook, char sign, const char *id)
 {
-    if (dead_hook->settled_count == dead_hook->settled_capacity) {
-        size_t capacity = dead_hook->settled_capacity ? dead_hook->settled_capacity * 2 : 8;
-        char **grown = reallocarray(dead_hook->settled, capacity, sizeof *grown);
-        if (!grown) {
-            return;
-        }
-        dead_hook->settled = grown;
-        dead_hook->settled_capacity = capacity;
+    char **settled = array_grow(dead_hook->settled, dead_hook->settled_count, sizeof *settled);
+    if (!settled) {
+        return;
     }
+    dead_hook->settled = settled;
     char *what;
     if (asprintf(&what, "%c%s", sign, id) >= 0) {
         dead_hook->settled[dead_hook->settled_count++] = what;

@@ -7,18 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 void token_list_add(struct token_list *list, const char *token)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 64;
-        const char **grown = reallocarray(list->tokens, capacity, sizeof *grown);
-        if (!grown) {
-            list->failed = true;
-            return;
-        }
-        list->tokens = grown;
-        list->capacity = capacity;
+    const char **tokens = array_grow(list->tokens, list->count, sizeof *tokens);
+    if (!tokens) {
+        list->failed = true;
+        return;
     }
+    list->tokens = tokens;
     list->tokens[list->count++] = token;
 }
 

@@ -12,7 +12,7 @@ struct redisReply;
 /* The strings belong to the owner of the task. */
 struct token_list {
     const char **tokens; /* owned by the list */
-    size_t count, capacity;
+    size_t count;
     bool failed; /* out of memory: the list is incomplete and must not be sent */
 };
 
