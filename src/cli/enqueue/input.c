@@ -171,8 +171,7 @@ static int parse_object(struct input *input, struct bytes line, struct draft *dr
         (void)snprintf(why, why_size, "not a JSON object");
         return -1;
     }
-    json_object_foreach(input->object, name, value)
-    {
+    json_object_foreach(input->object, name, value) {
         if (add_member(input, name, value, draft, why, why_size) != 0) {
             return -1;
         }

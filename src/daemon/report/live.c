@@ -30,7 +30,7 @@ enum {
 /* Freed when the attempt has ended and all its output was answered. */
 struct live_task {
     struct live *live;
-    struct live_task *next, *previous;
+    TAILQ_ENTRY(live_task) link;
     struct attempt *attempt; /* NULL: it has ended */
     char *tid;
     int64_t number, fence; /* of the attempt */
@@ -43,12 +43,12 @@ struct live_task {
 struct live {
     struct worker_context *worker;
     struct runner *runner;
-    struct live_task tasks; /* sentinel; the first is the next to send */
-    size_t queued;          /* chunks of all tasks that are not sent */
-    size_t bytes;           /* the cost of all chunks, sent or not */
-    size_t in_flight;       /* the cost of those that are sent */
-    size_t ended, blocked;  /* numbers of such tasks */
-    int64_t progress_ns;    /* when Redis last took a chunk, or the first one was queued */
+    TAILQ_HEAD(, live_task) tasks; /* the first is the next to send */
+    size_t queued;                 /* chunks of all tasks that are not sent */
+    size_t bytes;                  /* the cost of all chunks, sent or not */
+    size_t in_flight;              /* the cost of those that are sent */
+    size_t ended, blocked;         /* numbers of such tasks */
+    int64_t progress_ns;           /* when Redis last took a chunk, or the first one was queued */
     int64_t ticked_ns;
     bool refused;       /* Redis refused a chunk in this session, and the log says so */
     struct timer tick;  /* the next write */
@@ -57,24 +57,9 @@ struct live {
 
 /* ---- tasks ---- */
 
-static void link_last(struct live_task *task)
-{
-    struct live_task *tasks = &task->live->tasks;
-    task->next = tasks;
-    task->previous = tasks->previous;
-    task->previous->next = task;
-    tasks->previous = task;
-}
-
-static void unlink_task(struct live_task *task)
-{
-    task->previous->next = task->next;
-    task->next->previous = task->previous;
-}
-
 static void free_task(struct live_task *task)
 {
-    unlink_task(task);
+    TAILQ_REMOVE(&task->live->tasks, task, link);
     live_chunks_free(&task->queued);
     live_chunks_free(&task->in_flight);
     free(task->tid);
@@ -83,7 +68,7 @@ static void free_task(struct live_task *task)
 
 static void free_if_done(struct live_task *task)
 {
-    if (!task->attempt && !task->queued.first && !task->in_flight.first) {
+    if (!task->attempt && TAILQ_EMPTY(&task->queued) && TAILQ_EMPTY(&task->in_flight)) {
         task->live->ended--;
         free_task(task);
     }
@@ -104,7 +89,9 @@ static struct live_task *add_task(struct live *live, struct attempt *attempt)
     task->tid = tid;
     task->number = attempt->task->attempt;
     task->fence = attempt->task->fence;
-    link_last(task);
+    TAILQ_INIT(&task->queued);
+    TAILQ_INIT(&task->in_flight);
+    TAILQ_INSERT_TAIL(&live->tasks, task, link);
     attempt->owner = task;
     return task;
 }
@@ -125,8 +112,8 @@ static bool is_full(const struct live_task *task)
 
 static void unblock_some(struct live *live)
 {
-    for (struct live_task *task = live->tasks.next; live->blocked > 0 && task != &live->tasks;
-         task = task->next) {
+    for (struct live_task *task = TAILQ_FIRST(&live->tasks); live->blocked > 0 && task;
+         task = TAILQ_NEXT(task, link)) {
         if (!is_full(task)) {
             unblock(task);
         }
@@ -154,7 +141,8 @@ static void on_sent(void *context, const struct redisReply *reply)
     if (!reply) {
         return; /* live_down follows */
     }
-    struct chunk *chunk = live_chunks_take(&task->in_flight);
+    struct chunk *chunk = TAILQ_FIRST(&task->in_flight);
+    TAILQ_REMOVE(&task->in_flight, chunk, link);
     bool was_full = live->bytes >= ALL_MOST;
     live->in_flight -= chunk_cost(chunk);
     live->bytes -= chunk_cost(chunk);
@@ -177,14 +165,15 @@ static void on_sent(void *context, const struct redisReply *reply)
 static int send_first(struct live_task *task)
 {
     struct live *live = task->live;
-    struct chunk *chunk = task->queued.first;
+    struct chunk *chunk = TAILQ_FIRST(&task->queued);
     chunk->output.data = (struct bytes){chunk->data.data, chunk->data.size};
     queue_output(&live->worker->command, live->worker->queue, &chunk->output,
                  chunk->output.verdict ? KEEP_ENDED_MS : KEEP_RUNNING_MS);
     if (session_send(live->worker->session, on_sent, task)) {
         return -1;
     }
-    live_chunks_add(&task->in_flight, live_chunks_take(&task->queued));
+    TAILQ_REMOVE(&task->queued, chunk, link);
+    TAILQ_INSERT_TAIL(&task->in_flight, chunk, link);
     task->bytes -= chunk_cost(chunk);
     live->in_flight += chunk_cost(chunk);
     live->queued--;
@@ -196,11 +185,11 @@ static void send_some(struct live *live)
 {
     for (size_t sent = 0;
          live->queued > 0 && sent < TICK_COST && live->in_flight < IN_FLIGHT_MOST;) {
-        struct live_task *task = live->tasks.next;
-        unlink_task(task);
-        link_last(task);
-        if (task->queued.first) {
-            sent += chunk_cost(task->queued.first);
+        struct live_task *task = TAILQ_FIRST(&live->tasks);
+        TAILQ_REMOVE(&live->tasks, task, link);
+        TAILQ_INSERT_TAIL(&live->tasks, task, link);
+        if (!TAILQ_EMPTY(&task->queued)) {
+            sent += chunk_cost(TAILQ_FIRST(&task->queued));
             if (send_first(task)) {
                 return;
             }
@@ -219,10 +208,10 @@ static void on_tick(void *context)
 
 void live_flush(struct live *live)
 {
-    for (struct live_task *task = live->tasks.next;
-         live->ended > 0 && task != &live->tasks && session_is_up(live->worker->session);
-         task = task->next) {
-        while (!task->attempt && task->queued.first && send_first(task) == 0) {
+    for (struct live_task *task = TAILQ_FIRST(&live->tasks);
+         live->ended > 0 && task && session_is_up(live->worker->session);
+         task = TAILQ_NEXT(task, link)) {
+        while (!task->attempt && !TAILQ_EMPTY(&task->queued) && send_first(task) == 0) {
         }
     }
     start_tick(live);
@@ -233,14 +222,15 @@ void live_down(struct live *live)
     timer_stop(&live->tick);
     live->in_flight = 0;
     live->refused = false;
-    for (struct live_task *task = live->tasks.next; task != &live->tasks; task = task->next) {
-        for (const struct chunk *chunk = task->in_flight.first; chunk; chunk = chunk->next) {
+    struct live_task *task;
+    TAILQ_FOREACH(task, &live->tasks, link) {
+        const struct chunk *chunk;
+        TAILQ_FOREACH(chunk, &task->in_flight, link) {
             task->bytes += chunk_cost(chunk);
             live->queued++;
         }
-        live_chunks_join(&task->in_flight, &task->queued);
-        task->queued = task->in_flight;
-        task->in_flight = (struct live_chunks){0};
+        TAILQ_CONCAT(&task->in_flight, &task->queued, link);
+        TAILQ_CONCAT(&task->queued, &task->in_flight, link);
     }
 }
 
@@ -263,7 +253,7 @@ static struct chunk *add_chunk(struct live_task *task)
     if (live->bytes == 0) {
         live->progress_ns = clock_boot_ns();
     }
-    live_chunks_add(&task->queued, chunk);
+    TAILQ_INSERT_TAIL(&task->queued, chunk, link);
     task->bytes += chunk_cost(chunk);
     live->bytes += chunk_cost(chunk);
     live->queued++;
@@ -280,7 +270,7 @@ static void drop(struct live_task *task, size_t size)
 /* Returns the chunk that takes more of this output, or NULL without memory. */
 static struct chunk *chunk_for(struct live_task *task, int number)
 {
-    struct chunk *last = task->queued.last;
+    struct chunk *last = TAILQ_LAST(&task->queued, live_chunks);
     if (last && last->output.number == number && last->data.size < CHUNK_SIZE &&
         task->dropped == 0) {
         return last;
@@ -326,8 +316,8 @@ static void start_stall(struct live *live)
 static void on_stall(void *context)
 {
     struct live *live = context;
-    for (struct live_task *task = live->tasks.next; is_stalled(live) && task != &live->tasks;
-         task = task->next) {
+    for (struct live_task *task = TAILQ_FIRST(&live->tasks); is_stalled(live) && task;
+         task = TAILQ_NEXT(task, link)) {
         unblock(task);
     }
     if (live->blocked > 0) {
@@ -400,7 +390,7 @@ struct live *live_new(struct worker_context *worker, struct runner *runner)
     const struct attempt_follow follow = {.began = on_started, .wrote = on_output, .context = live};
     live->worker = worker;
     live->runner = runner;
-    live->tasks.next = live->tasks.previous = &live->tasks;
+    TAILQ_INIT(&live->tasks);
     timer_init(&live->tick, worker->loop, on_tick, live);
     timer_init(&live->stall, worker->loop, on_stall, live);
     runner_set_follow(runner, &follow);
@@ -414,9 +404,9 @@ void live_free(struct live *live)
     }
     timer_stop(&live->tick);
     timer_stop(&live->stall);
-    while (live->tasks.next != &live->tasks) {
+    while (!TAILQ_EMPTY(&live->tasks)) {
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see that the list shrinks */
-        free_task(live->tasks.next);
+        free_task(TAILQ_FIRST(&live->tasks));
     }
     free(live);
 }

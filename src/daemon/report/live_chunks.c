@@ -18,44 +18,10 @@ void chunk_free(struct chunk *chunk)
     free(chunk);
 }
 
-void live_chunks_add(struct live_chunks *chunks, struct chunk *chunk)
-{
-    chunk->next = NULL;
-    if (chunks->last) {
-        chunks->last->next = chunk;
-    } else {
-        chunks->first = chunk;
-    }
-    chunks->last = chunk;
-}
-
-struct chunk *live_chunks_take(struct live_chunks *chunks)
-{
-    struct chunk *chunk = chunks->first;
-    if (chunk) {
-        chunks->first = chunk->next;
-        chunks->last = chunks->first ? chunks->last : NULL;
-    }
-    return chunk;
-}
-
-void live_chunks_join(struct live_chunks *chunks, struct live_chunks *more)
-{
-    if (!more->first) {
-        return;
-    }
-    if (chunks->last) {
-        chunks->last->next = more->first;
-    } else {
-        chunks->first = more->first;
-    }
-    chunks->last = more->last;
-    *more = (struct live_chunks){0};
-}
-
 void live_chunks_free(struct live_chunks *chunks)
 {
-    for (struct chunk *chunk = live_chunks_take(chunks); chunk; chunk = live_chunks_take(chunks)) {
+    for (struct chunk *chunk; (chunk = TAILQ_FIRST(chunks));) {
+        TAILQ_REMOVE(chunks, chunk, link);
         chunk_free(chunk);
     }
 }

@@ -21,7 +21,6 @@
 struct batch {
     struct outcomes *outcomes;
     struct pending_outcome_list sent;
-    struct batch *next, *previous;
 };
 
 struct outcomes {
@@ -29,7 +28,6 @@ struct outcomes {
     struct outcomes_events events;
     struct pending_outcome_list queued;
     struct pending_outcome_list kept; /* refused by Redis: sent again after KEPT_RETRY_S */
-    struct batch in_flight;           /* sentinel */
     struct replicas *replicas;
     struct pending_outcome_list asked;   /* settled by Redis; the replicas are being asked */
     struct pending_outcome_list unasked; /* settled by Redis; for the next question */
@@ -46,8 +44,6 @@ static void end_batch(struct batch *batch)
 {
     struct outcomes *outcomes = batch->outcomes;
     pending_outcome_list_put_back(&outcomes->queued, &batch->sent);
-    batch->previous->next = batch->next;
-    batch->next->previous = batch->previous;
     free(batch);
 }
 
@@ -89,7 +85,7 @@ static void ask_replicas(struct outcomes *outcomes)
         return;
     }
     while (outcomes->unasked.count > 0) {
-        struct pending_outcome *first = outcomes->unasked.head.next;
+        struct pending_outcome *first = TAILQ_FIRST(&outcomes->unasked.list);
         pending_outcome_list_remove(&outcomes->unasked, first);
         pending_outcome_list_append(&outcomes->asked, first);
     }
@@ -105,7 +101,7 @@ static void on_replicated(void *context, bool known)
         return;
     }
     while (outcomes->asked.count > 0) {
-        struct pending_outcome *pending = outcomes->asked.head.next;
+        struct pending_outcome *pending = TAILQ_FIRST(&outcomes->asked.list);
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): see pending_outcome_list_free */
         settle(outcomes, &outcomes->asked, pending, pending->settled);
     }
@@ -115,7 +111,7 @@ static void on_replicated(void *context, bool known)
 static void on_answer(struct outcomes *outcomes, struct pending_outcome_list *sent,
                       enum queue_settled settled, const char *error)
 {
-    struct pending_outcome *pending = sent->head.next;
+    struct pending_outcome *pending = TAILQ_FIRST(&sent->list);
     /* NOLINTBEGIN(clang-analyzer-unix.Malloc): see pending_outcome_list_free */
     if (settled == QUEUE_KEPT) {
         keep(outcomes, sent, pending, error);
@@ -162,15 +158,11 @@ static bool send_batch(struct outcomes *outcomes)
     queue_finish_begin(&outcomes->worker->command, outcomes->worker->queue,
                        outcomes->worker->consumer);
     while (outcomes->queued.count > 0 && batch->sent.count < QUEUE_FINISH_MAX) {
-        struct pending_outcome *pending = outcomes->queued.head.next;
+        struct pending_outcome *pending = TAILQ_FIRST(&outcomes->queued.list);
         pending_outcome_list_remove(&outcomes->queued, pending);
         pending_outcome_list_append(&batch->sent, pending);
         pending_outcome_add_to(&outcomes->worker->command, pending);
     }
-    batch->next = &outcomes->in_flight;
-    batch->previous = outcomes->in_flight.previous;
-    batch->previous->next = batch;
-    outcomes->in_flight.previous = batch;
     if (session_send(outcomes->worker->session, on_finished, batch)) {
         end_batch(batch);
         return false;
@@ -228,7 +220,7 @@ void outcomes_end(struct outcomes *outcomes, struct attempt *attempt, const stru
                   int64_t ttl_ms)
 {
     const struct task *task = attempt->task;
-    struct pending_outcome *pending = outcomes->spare.head.next;
+    struct pending_outcome *pending = TAILQ_FIRST(&outcomes->spare.list);
     pending_outcome_list_remove(&outcomes->spare, pending);
     pending->attempt = attempt;
     pending->outcome = *outcome;
@@ -263,8 +255,8 @@ bool outcomes_troubled(const struct outcomes *outcomes)
 
 static void list_tokens(const struct pending_outcome_list *from, struct token_list *list)
 {
-    for (const struct pending_outcome *pending = from->head.next; pending != &from->head;
-         pending = pending->next) {
+    const struct pending_outcome *pending;
+    TAILQ_FOREACH(pending, &from->list, link) {
         token_list_add(list, pending_outcome_token(pending));
     }
 }
@@ -279,8 +271,8 @@ void outcomes_unclaimed_tokens(const struct outcomes *outcomes, struct token_lis
 {
     const struct pending_outcome_list *const lists[] = {&outcomes->queued, &outcomes->kept};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        for (const struct pending_outcome *pending = lists[i]->head.next;
-             pending != &lists[i]->head; pending = pending->next) {
+        const struct pending_outcome *pending;
+        TAILQ_FOREACH(pending, &lists[i]->list, link) {
             if (!pending->attempt) {
                 token_list_add(list, pending_outcome_token(pending));
             }
@@ -306,7 +298,6 @@ struct outcomes *outcomes_new(struct worker_context *worker, const struct outcom
     pending_outcome_list_init(&outcomes->asked);
     pending_outcome_list_init(&outcomes->unasked);
     pending_outcome_list_init(&outcomes->spare);
-    outcomes->in_flight.next = outcomes->in_flight.previous = &outcomes->in_flight;
     timer_init(&outcomes->retry, worker->loop, on_retry, outcomes);
     timer_init(&outcomes->coalesce, worker->loop, NULL, NULL); /* the turn that it causes sends */
     return outcomes;

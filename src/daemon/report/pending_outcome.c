@@ -11,45 +11,39 @@
 
 void pending_outcome_list_init(struct pending_outcome_list *list)
 {
-    list->head.next = list->head.previous = &list->head;
+    TAILQ_INIT(&list->list);
     list->count = 0;
 }
 
 void pending_outcome_list_append(struct pending_outcome_list *list, struct pending_outcome *pending)
 {
-    pending->next = &list->head;
-    pending->previous = list->head.previous;
-    pending->previous->next = pending;
-    list->head.previous = pending;
+    TAILQ_INSERT_TAIL(&list->list, pending, link);
     list->count++;
 }
 
 void pending_outcome_list_remove(struct pending_outcome_list *list, struct pending_outcome *pending)
 {
-    pending->previous->next = pending->next;
-    pending->next->previous = pending->previous;
+    TAILQ_REMOVE(&list->list, pending, link);
     list->count--;
 }
 
 void pending_outcome_list_put_back(struct pending_outcome_list *to,
                                    struct pending_outcome_list *from)
 {
-    while (from->count > 0) {
-        struct pending_outcome *last = from->head.previous;
-        pending_outcome_list_remove(from, last);
-        last->again = true;
-        last->next = to->head.next;
-        last->previous = &to->head;
-        last->next->previous = last;
-        to->head.next = last;
-        to->count++;
+    struct pending_outcome *pending;
+    TAILQ_FOREACH(pending, &from->list, link) {
+        pending->again = true;
     }
+    TAILQ_CONCAT(&from->list, &to->list, link);
+    TAILQ_CONCAT(&to->list, &from->list, link);
+    to->count += from->count;
+    from->count = 0;
 }
 
 void pending_outcome_list_free(struct pending_outcome_list *list)
 {
     while (list->count > 0) {
-        struct pending_outcome *first = list->head.next;
+        struct pending_outcome *first = TAILQ_FIRST(&list->list);
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see that the list shrinks */
         pending_outcome_list_remove(list, first);
         pending_outcome_free(first);

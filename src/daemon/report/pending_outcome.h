@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "exec/runner.h"
 #include "queue/replies.h"
@@ -14,7 +15,7 @@
 #include "redis/command.h"
 
 struct pending_outcome {
-    struct pending_outcome *next, *previous;
+    TAILQ_ENTRY(pending_outcome) link;
     struct attempt *attempt; /* owned; NULL: only a token goes back */
     char *token;             /* owned; NULL: the attempt has it */
     struct outcome outcome;
@@ -24,9 +25,8 @@ struct pending_outcome {
     enum queue_settled settled; /* while it waits for replicas */
 };
 
-/* A list with a sentinel. */
 struct pending_outcome_list {
-    struct pending_outcome head;
+    TAILQ_HEAD(, pending_outcome) list;
     size_t count;
 };
 
