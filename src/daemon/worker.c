@@ -4,9 +4,7 @@
 #include "daemon/worker.h"
 
 #include <ev.h>
-#include <hiredis/hiredis.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>

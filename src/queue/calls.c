@@ -1,11 +1,6 @@
 /* Builds the calls of the function library. */
 #include "queue/calls.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/hash_slot.h"
 #include "base/units.h"
 #include "queue/library.h"
 

@@ -10,8 +10,6 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
-#include "base/escape.h"
-
 enum { NONCE_BYTES = 16, SHOWN_NAME = 64 };
 
 struct key {

@@ -4,13 +4,10 @@
  */
 #include <errno.h>
 #include <hiredis/hiredis.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/units.h"
-#include "queue/calls.h"
 #include "queue/replies.h"
 #include "redis/error.h"
 #include "redis/value.h"

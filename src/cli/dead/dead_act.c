@@ -3,7 +3,6 @@
  * that memory does not grow with the number of letters.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

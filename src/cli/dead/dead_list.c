@@ -3,8 +3,6 @@
  */
 #include <stdio.h>
 
-#include <hiredis/hiredis.h>
-
 #include "cli/dead/dead.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/rows.h"

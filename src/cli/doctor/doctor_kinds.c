@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli/doctor/doctor.h"
-#include "cli/lib/reply_fields.h"
 
 static const struct doctor_kind kinds[] = {
     {"replica", "a server that is not a master",

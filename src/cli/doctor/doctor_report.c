@@ -8,7 +8,6 @@
 
 #include "cli/doctor/doctor.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
 
 #define SHOWN 5 /* examples of each kind in the text */

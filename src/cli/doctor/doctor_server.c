@@ -10,7 +10,6 @@
 #include "base/join.h"
 #include "cli/control/conf.h"
 #include "cli/doctor/doctor.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/status/status.h"
 #include "queue/calls.h"
 #include "queue/library.h"

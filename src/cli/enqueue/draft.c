@@ -5,10 +5,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
-#include "cli/lib/reply_fields.h"
 #include "config/types/arguments.h"
 #include "config/types/commands.h"
 #include "queue/calls.h"

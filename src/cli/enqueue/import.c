@@ -1,7 +1,6 @@
 /*
  * leat import: turns the items of an earlier system in Redis into tasks.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

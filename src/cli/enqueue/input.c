@@ -15,7 +15,6 @@
 #include <jansson.h>
 
 #include "base/buffer.h"
-#include "cli/lib/reply_fields.h"
 
 #define BASE64_SUFFIX "_base64"
 #define CHUNK ((size_t)64 * 1024)

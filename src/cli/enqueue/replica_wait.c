@@ -3,8 +3,6 @@
  */
 #include "cli/enqueue/replica_wait.h"
 
-#include <stdio.h>
-
 #include <hiredis/hiredis.h>
 
 #include "cli/lib/reply_fields.h"

@@ -14,7 +14,6 @@
 #include "cli/lib/cli.h"
 #include "cli/lib/queues.h"
 #include "config/file/load.h"
-#include "queue/calls.h"
 #include "redis/error.h"
 
 #define WHY_SIZE 512

@@ -4,7 +4,6 @@
 #include "cli/lib/progress.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"

@@ -4,7 +4,6 @@
 #include "cli/lib/rows.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>

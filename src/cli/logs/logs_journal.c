@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/logs/logs.h"
 
 enum {

@@ -9,7 +9,6 @@
 
 #include "base/units.h"
 #include "cli/lib/moment.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/lib/table.h"
 
 enum { ATTEMPT, WORKER, BEGUN, ENDED, CAUSE, STATUS, PARTS };

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <hiredis/hiredis.h>
-
 #include "base/clock.h"
 #include "cli/lib/cli.h"
 #include "cli/lib/moment.h"

@@ -6,9 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <hiredis/hiredis.h>
-
-#include "cli/lib/cli.h"
 #include "cli/lib/moment.h"
 #include "cli/lib/output.h"
 #include "cli/lib/reply_fields.h"

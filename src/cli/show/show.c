@@ -4,7 +4,6 @@
 #include "cli/show/show.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>

@@ -2,7 +2,6 @@
  * leat status for all queues of /etc/leat: loads their files and asks their servers side by side,
  * so that one that hangs does not delay the others.
  */
-#include <errno.h>
 #include <ev.h>
 #include <stdio.h>
 #include <stdlib.h>

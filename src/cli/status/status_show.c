@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <hiredis/hiredis.h>
-
 #include "base/units.h"
 #include "cli/lib/moment.h"
 #include "cli/lib/reply_fields.h"

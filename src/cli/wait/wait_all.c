@@ -3,7 +3,6 @@
  * wakes it up; it then checks the queue, at most a few times per second.
  */
 #include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>

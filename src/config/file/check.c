@@ -10,7 +10,6 @@
 #include "config/lease_rule.h"
 #include "config/types/addresses.h"
 #include "config/types/commands.h"
-#include "config/types/keys.h"
 #include "config/types/rules.h"
 #include "config/types/scalar.h"
 #include "config/types/secret.h"

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "config/config.h"
 #include "config/types/arguments.h"
 #include "config/types/strings.h"
 

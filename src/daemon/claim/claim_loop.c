@@ -10,7 +10,6 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/log/log.h"
-#include "base/log/log_ids.h"
 #include "base/timer.h"
 #include "daemon/claim/reclaim.h"
 #include "daemon/report/task_log.h"

@@ -4,7 +4,6 @@
 #include "daemon/claim/lease.h"
 
 #include <ev.h>
-#include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log/log.h"
 #include "base/timer.h"
 #include "daemon/lists/known_lists.h"
 #include "daemon/lists/seek.h"

@@ -3,10 +3,8 @@
  */
 #include "daemon/report/dead_hook.h"
 
-#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/log/log.h"

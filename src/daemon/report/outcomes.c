@@ -4,7 +4,6 @@
  */
 #include "daemon/report/outcomes.h"
 
-#include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
 

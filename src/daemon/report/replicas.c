@@ -6,7 +6,6 @@
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log/log.h"
 #include "base/log/log_ids.h"

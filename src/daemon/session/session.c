@@ -4,7 +4,6 @@
  */
 #include "daemon/session/session.h"
 
-#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

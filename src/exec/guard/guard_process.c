@@ -4,7 +4,6 @@
 #include "exec/guard/guard_process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,7 +1,6 @@
 /* Asks all sources in rounds, and reports the best answer of each round. */
 #include "redis/server/discovery.h"
 
-#include <ev.h>
 #include <hiredis/hiredis.h>
 #include <stdint.h>
 #include <stdio.h>

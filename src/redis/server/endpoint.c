@@ -3,7 +3,6 @@
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 bool endpoint_equal(const struct endpoint *a, const struct endpoint *b)
