@@ -117,9 +117,7 @@ int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
     out->reasons = value_at(reply, 11);
     if (read_tasks(value_at(reply, 7), out) || read_deferred(value_at(reply, 8), out) ||
         read_causes(value_at(reply, 10), out)) {
-        int error = errno;
-        queue_claim_reply_free(out);
-        errno = error;
+        queue_claim_reply_free(out); /* free() keeps errno */
         return -1;
     }
     return 0;

@@ -1,11 +1,12 @@
 /* Reads and writes small files of the kernel. */
 #include "base/process/control_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/process/descriptor.h"
 
 int control_file_write(int directory, const char *name, const char *text)
 {
@@ -14,9 +15,7 @@ int control_file_write(int directory, const char *name, const char *text)
         return -1;
     }
     ssize_t written = write(fd, text, strlen(text));
-    int error = errno;
-    close(fd);
-    errno = error;
+    descriptor_close(&fd);
     return written < 0 ? -1 : 0;
 }
 
@@ -35,9 +34,7 @@ ssize_t control_file_read_at(int directory, const char *name, char *text, size_t
         return -1;
     }
     ssize_t got = control_file_read(fd, text, size);
-    int error = errno;
-    close(fd);
-    errno = error;
+    descriptor_close(&fd);
     return got;
 }
 

@@ -13,9 +13,7 @@ int descriptor_above(int fd, int least)
         return fd;
     }
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, least);
-    int error = errno;
-    close(fd);
-    errno = error;
+    descriptor_close(&fd);
     return moved;
 }
 
@@ -31,10 +29,12 @@ int descriptor_out_of_the_way(int fd)
 
 void descriptor_close(int *fd)
 {
+    int error = errno;
     if (*fd >= 0) {
         close(*fd);
     }
     *fd = -1;
+    errno = error;
 }
 
 ssize_t descriptor_read(int fd, char *data, size_t size)

@@ -16,7 +16,7 @@ int descriptor_above(int fd, int least);
  * fd may be -1, which is returned with errno. */
 int descriptor_out_of_the_way(int fd);
 
-/* Closes the descriptor if it is open, and sets it to -1. */
+/* Closes the descriptor if it is open, and sets it to -1. Leaves errno as it is. */
 void descriptor_close(int *fd);
 
 /* Reads until the end of the file, or until `size` bytes were read. Returns their number, or -1

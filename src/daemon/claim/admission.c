@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "base/process/control_file.h"
 #include "base/timer.h"
 
 #define PERIOD_S 1.0  /* the kernel updates its averages every two seconds */
@@ -56,16 +56,7 @@ struct reading {
 /* Reads the beginning of a file of /proc, which never blocks. Returns 0, or −1 with errno. */
 static int read_text(const char *path, char *text, size_t size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return -1;
-    }
-    ssize_t got = read(fd, text, size - 1);
-    int error = errno;
-    close(fd);
-    errno = error;
-    text[got > 0 ? got : 0] = '\0';
-    return got < 0 ? -1 : 0;
+    return control_file_read_at(AT_FDCWD, path, text, size) < 0 ? -1 : 0;
 }
 
 /* Reads "some avg10=1.23 …": the share of the last ten seconds in which something waited. */

@@ -63,9 +63,7 @@ static int move_to_leaf(int unit)
         return -1;
     }
     int result = control_file_write(leaf, "cgroup.procs", "0");
-    int error = errno;
-    close(leaf);
-    errno = error;
+    descriptor_close(&leaf);
     return result;
 }
 
@@ -120,9 +118,7 @@ static int await_empty(int directory)
             result = -1;
         }
     }
-    int error = errno;
-    close(events);
-    errno = error;
+    descriptor_close(&events);
     return result;
 }
 

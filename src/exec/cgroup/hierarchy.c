@@ -330,8 +330,7 @@ int hierarchy_clear(int directory)
         more = clear_step(&at, &depth, &risen);
     }
     /* too many steps: other processes create cgroups as fast as this removes them */
-    int error = more > 0 ? EBUSY : errno;
+    errno = more > 0 ? EBUSY : errno;
     descriptor_close(&at);
-    errno = error;
     return more == 0 ? 0 : -1;
 }

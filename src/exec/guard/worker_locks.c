@@ -192,9 +192,7 @@ char **worker_locks_list(const char *folder)
         (void)closedir(files); /* it was only read */
     }
     if (failed) {
-        int error = errno;
-        worker_locks_list_free(names);
-        errno = error;
+        worker_locks_list_free(names); /* free() keeps errno */
         return NULL;
     }
     return names;

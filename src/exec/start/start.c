@@ -68,10 +68,7 @@ static int make_input(struct bytes content)
     }
     if (write_all(fd, content.data, content.size) < 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
-        int error = errno;
-        close(fd);
-        errno = error;
-        return -1;
+        descriptor_close(&fd);
     }
     return fd;
 }
