@@ -102,28 +102,17 @@ int cli_load(struct cli *cli)
 
 int cli_status_of(enum redis_error error, const char *why)
 {
-    switch (error) {
-    case REDIS_ERROR_NONE:
-        return EX_OK;
-    case REDIS_ERROR_LOST:
-    case REDIS_ERROR_ROLE:
-        return EX_UNAVAILABLE;
-    case REDIS_ERROR_LATER:
-    case REDIS_ERROR_NO_WRITE:
-        return EX_TEMPFAIL;
-    case REDIS_ERROR_DENIED:
-        return EX_NOPERM;
-    case REDIS_ERROR_NO_LIBRARY:
-    case REDIS_ERROR_UNFIT:
-    case REDIS_ERROR_FOREIGN:
-        return EX_CONFIG;
-    case REDIS_ERROR_CALLER:
-        return strncmp(why, "FULL", 4) == 0 ? EX_TEMPFAIL : EX_DATAERR;
-    case REDIS_ERROR_NO_GROUP:
-    case REDIS_ERROR_OTHER:
-        break;
-    }
-    return EX_SOFTWARE;
+    static const int statuses[] = {
+        [REDIS_ERROR_NONE] = EX_OK,           [REDIS_ERROR_LOST] = EX_UNAVAILABLE,
+        [REDIS_ERROR_LATER] = EX_TEMPFAIL,    [REDIS_ERROR_ROLE] = EX_UNAVAILABLE,
+        [REDIS_ERROR_NO_WRITE] = EX_TEMPFAIL, [REDIS_ERROR_DENIED] = EX_NOPERM,
+        [REDIS_ERROR_NO_GROUP] = EX_SOFTWARE, [REDIS_ERROR_NO_LIBRARY] = EX_CONFIG,
+        [REDIS_ERROR_UNFIT] = EX_CONFIG,      [REDIS_ERROR_FOREIGN] = EX_CONFIG,
+        [REDIS_ERROR_CALLER] = EX_DATAERR,    [REDIS_ERROR_OTHER] = EX_SOFTWARE,
+    };
+    bool full = error == REDIS_ERROR_CALLER && strncmp(why, "FULL", 4) == 0;
+
+    return full ? EX_TEMPFAIL : statuses[error];
 }
 
 int cli_call_failed(const char *what, enum redis_error error, const char *why)

@@ -76,23 +76,12 @@ int64_t retry_left_ms(const struct retry *retry, int64_t most_ms)
 
 static bool is_temporary(enum redis_error error)
 {
-    switch (error) {
-    case REDIS_ERROR_LOST:
-    case REDIS_ERROR_LATER:
-    case REDIS_ERROR_ROLE:
-    case REDIS_ERROR_NO_WRITE:
-    case REDIS_ERROR_NO_GROUP:
-    case REDIS_ERROR_NO_LIBRARY:
-        return true;
-    case REDIS_ERROR_NONE:
-    case REDIS_ERROR_DENIED:
-    case REDIS_ERROR_UNFIT:
-    case REDIS_ERROR_FOREIGN:
-    case REDIS_ERROR_CALLER:
-    case REDIS_ERROR_OTHER:
-        break;
-    }
-    return false;
+    static const bool temporary[REDIS_ERROR_OTHER + 1] = {
+        [REDIS_ERROR_LOST] = true,     [REDIS_ERROR_LATER] = true,
+        [REDIS_ERROR_ROLE] = true,     [REDIS_ERROR_NO_WRITE] = true,
+        [REDIS_ERROR_NO_GROUP] = true, [REDIS_ERROR_NO_LIBRARY] = true,
+    };
+    return temporary[error];
 }
 
 /* Returns 0, EX_TEMPFAIL or RETRY_SIGNAL. */
