@@ -94,38 +94,20 @@ static const struct config_rule *reported_rule(enum verdict reported)
 static const struct config_rule *rule_of(const struct config_retry *policy,
                                          const struct ending *ending)
 {
-    switch (ending->cause) {
-    case CAUSE_EXIT:
-        return exit_rule(policy, ending->exit_code);
-    case CAUSE_SIGNAL:
-        return signal_rule(policy, ending->signal);
-    case CAUSE_KILLED:
-        return &policy->killed;
-    case CAUSE_OOM:
-        return &policy->oom;
-    case CAUSE_TIMEOUT:
-        return &policy->timeout;
-    case CAUSE_OUTPUT_LIMIT:
-        return &policy->output_limit;
-    case CAUSE_CANNOT_EXECUTE:
-        return &policy->cannot_execute;
-    case CAUSE_CHECK:
-        return &policy->check;
-    case CAUSE_REPORTED:
-        return reported_rule(ending->reported);
-    case CAUSE_DONE:
-        return &always_success;
-    case CAUSE_REFUSED:
-        return &always_dead;
-    case CAUSE_CANCELLED:
-    case CAUSE_HOST:
-    case CAUSE_NO_PROGRAM:
-    case CAUSE_LEASE_LOST:
-    case CAUSE_SHUTDOWN:
-    case CAUSE_BATCH:
-        break;
-    }
-    return NULL;
+    const struct config_rule *const rules[CAUSE_CANCELLED + 1] = {
+        [CAUSE_EXIT] = exit_rule(policy, ending->exit_code),
+        [CAUSE_SIGNAL] = signal_rule(policy, ending->signal),
+        [CAUSE_KILLED] = &policy->killed,
+        [CAUSE_OOM] = &policy->oom,
+        [CAUSE_TIMEOUT] = &policy->timeout,
+        [CAUSE_OUTPUT_LIMIT] = &policy->output_limit,
+        [CAUSE_CANNOT_EXECUTE] = &policy->cannot_execute,
+        [CAUSE_CHECK] = &policy->check,
+        [CAUSE_REPORTED] = reported_rule(ending->reported),
+        [CAUSE_DONE] = &always_success,
+        [CAUSE_REFUSED] = &always_dead,
+    };
+    return rules[ending->cause];
 }
 
 /* Returns the pause before the task is released, so that another host may have its program. */
