@@ -18,11 +18,9 @@
 #include "base/process/descriptor.h"
 #include "base/process/mounts.h"
 #include "exec/attempt/child.h"
-#include "exec/attempt/child_guard.h"
 #include "exec/attempt/child_table.h"
 #include "exec/attempt/halves.h"
 #include "exec/attempt/orphan_scan.h"
-#include "exec/attempt/stream.h"
 #include "exec/slot_index.h"
 #include "exec/start/recipe.h"
 #include "exec/tree/env_tag.h"
@@ -443,7 +441,7 @@ void runner_renewed(struct runner *runner)
 {
     for (struct attempt *attempt = runner->first; attempt; attempt = attempt->next) {
         if (attempt == &attempt->child->attempt) {
-            child_guard_renew(attempt->child);
+            child_renew(attempt->child);
         }
     }
     if (runner->first && runner->host.guard) {
@@ -539,7 +537,7 @@ void runner_set_follow(struct runner *runner, const struct attempt_follow *follo
 void runner_resume(struct runner *runner, struct attempt *attempt)
 {
     (void)runner;
-    streams_resume(attempt->child);
+    child_resume(attempt->child);
 }
 
 void runner_end(struct runner *runner, struct attempt *attempt, enum job_event event)
@@ -563,7 +561,7 @@ static void await_exit(struct child *child, int64_t until_ns)
     for (;;) {
         if (waitid(P_PID, (id_t)child->pid, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 ||
             exit.si_pid == child->pid) {
-            child_guard_reaps(child);
+            child_reaps(child);
             (void)waitpid(child->pid, NULL, WNOHANG); /* a zombie: does not fail */
             return;
         }

@@ -13,10 +13,6 @@
 #include "base/clock.h"
 #include "base/process/descriptor.h"
 #include "exec/attempt/batch.h"
-#include "exec/attempt/child_guard.h"
-#include "exec/attempt/judge.h"
-#include "exec/attempt/stream.h"
-#include "exec/attempt/stuck_kill.h"
 
 enum {
     SETTLE_MS = 500,    /* how long to wait for output after the exit */
@@ -27,20 +23,23 @@ enum {
 
 /* Pauses between looks at a group that is not empty yet. */
 static const double first_wait_s = 0.001, zombie_wait_s = 0.008, longest_wait_s = 0.064,
-                    stuck_kill_wait_s = 1;
+                    told_wait_s = 1;
 
 static void feed(struct child *child, const struct attempt *meant, enum job_event event);
 
-/* ---- actions ---- */
-
-static void start_pause(struct child *child, double seconds)
+struct attempt *child_attempt(struct child *child, size_t index)
 {
-    struct ev_loop *loop = child->host->loop;
-    ev_now_update(loop);
-    ev_timer_stop(loop, &child->pause);
-    ev_timer_set(&child->pause, seconds, 0);
-    ev_timer_start(loop, &child->pause);
+    return index == 0 ? &child->attempt : child->others[index - 1];
 }
+
+void child_note_home(struct child *child, int error)
+{
+    if (error != 0) {
+        child->host->homeless(child->host, error);
+    }
+}
+
+/* ---- actions ---- */
 
 /* Kills what the leader has left, and then reaps the leader. While it is a zombie, its pid, which
  * is also the id of its group and session, cannot be reused. */
@@ -60,11 +59,22 @@ static void kill_group(struct child *child)
     if (ending->signal == SIGKILL) {
         process_tree_was_killed(&child->tree);
     }
-    child_guard_reaps(child);
+    child_reaps(child);
     struct rusage used = {0};
     while (wait4(child->pid, NULL, 0, &used) < 0 && errno == EINTR) {
     }
     usage_add_exit(&child->attempt.usage, &used);
+}
+
+/* Kills what is left again, and reports it, if it is time for that. */
+static void look_at_stuck_kill(struct child *child)
+{
+    struct child_host *host = child->host;
+    bool is_led = child->attempt.state == JOB_KILLING;
+    if (stuck_kill_look(&child->stuck_kill, &child->tree, is_led) && host->stuck) {
+        host->stuck(host->stuck_context, &child->attempt,
+                    process_tree_survivor(&child->tree, is_led));
+    }
 }
 
 /* Checks whether anything of the attempt is left, and if so waits on. */
@@ -86,11 +96,11 @@ static void settle(struct child *child)
      * attempt must not run beside them */
     streams_watch(child);
     if (!gone) {
-        (void)stuck_kill_look(child); /* it kills less often than this function looks */
+        look_at_stuck_kill(child); /* it kills less often than this function looks */
     }
-    double longest_s = child->stuck_kill.told ? stuck_kill_wait_s : longest_wait_s;
+    double longest_s = child->stuck_kill.told ? told_wait_s : longest_wait_s;
     double left_s = left_ns > 0 ? (double)left_ns / (double)CLOCK_NS_PER_S : longest_wait_s;
-    start_pause(child, gone || child->wait_s > left_s ? left_s : child->wait_s);
+    timer_start_s(&child->pause, gone || child->wait_s > left_s ? left_s : child->wait_s);
     child->wait_s = child->wait_s * 2 < longest_s ? child->wait_s * 2 : longest_s;
 }
 
@@ -98,7 +108,7 @@ static void start_settle(struct child *child)
 {
     child->settle_ns = clock_boot_ns() + SETTLE_MS * CLOCK_NS_PER_MS;
     child->wait_s = first_wait_s;
-    stuck_kill_begin(child);
+    stuck_kill_begin(&child->stuck_kill);
     settle(child);
 }
 
@@ -108,7 +118,7 @@ static bool is_settling(const struct child *child)
     return child->attempt.state == JOB_SETTLING || child->attempt.state == JOB_CHECKED;
 }
 
-static void on_read(struct child *child)
+void child_was_read(struct child *child)
 {
     if (is_settling(child) && child->tree.empty && streams_are_done(child)) {
         feed(child, NULL, JOB_QUIET);
@@ -142,14 +152,14 @@ static void perform(struct child *child, unsigned actions)
     }
     if (actions & JOB_SEND_KILL) {
         process_tree_kill(&child->tree);
-        if (!stuck_kill_has_begun(child)) { /* each renewal reports a lost lease again */
-            stuck_kill_begin(child);
-            start_pause(child, stuck_kill_wait_s);
+        if (child->stuck_kill.since_ns == 0) { /* each renewal reports a lost lease again */
+            stuck_kill_begin(&child->stuck_kill);
+            timer_start_s(&child->pause, told_wait_s);
         }
     }
     if (actions & JOB_START_GRACE) {
         streams_watch(child);
-        start_pause(child, (double)child->host->config->task.kill_grace_ms / 1000);
+        timer_start_ms(&child->pause, child->host->config->task.kill_grace_ms);
     }
     if (actions & JOB_KILL_GROUP) {
         kill_group(child);
@@ -205,24 +215,21 @@ static void feed(struct child *child, const struct attempt *meant, enum job_even
 
 /* ---- timers ---- */
 
-static void on_timeout(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_timeout(void *context)
 {
-    (void)loop;
-    (void)events;
-    child_end(watcher->data, NULL, JOB_TIMED_OUT);
+    child_end(context, NULL, JOB_TIMED_OUT);
 }
 
-static void on_pause(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_pause(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct child *child = watcher->data;
+    struct child *child = context;
     if (is_settling(child)) {
         settle(child);
     } else if (job_is_under_way(child->attempt.state)) {
         streams_watch(child);
     } else if (child->attempt.state == JOB_KILLING) {
-        start_pause(child, stuck_kill_look(child));
+        look_at_stuck_kill(child);
+        timer_start_s(&child->pause, stuck_kill_wait_s(&child->stuck_kill));
     } else {
         child_end(child, NULL, JOB_GRACE_OVER);
     }
@@ -265,13 +272,6 @@ static void drop(struct child *child)
     free(child);
 }
 
-static void on_overflow(struct child *child)
-{
-    child_end(child, NULL, JOB_OVERFLOWED);
-}
-
-static const struct stream_events stream_events = {.was_read = on_read, .overflowed = on_overflow};
-
 struct child *child_new(struct child_host *host, const struct claimed_task *tasks, size_t count)
 {
     struct child *child = calloc(1, sizeof *child);
@@ -289,10 +289,9 @@ struct child *child_new(struct child_host *host, const struct claimed_task *task
         drop(child);
         return NULL;
     }
-    ev_init(&child->timeout, on_timeout);
-    ev_init(&child->pause, on_pause);
-    child->timeout.data = child->pause.data = child;
-    streams_init(child, &stream_events);
+    timer_init(&child->timeout, host->loop, on_timeout, child);
+    timer_init(&child->pause, host->loop, on_pause, child);
+    streams_init(child);
     return child;
 }
 
@@ -339,7 +338,7 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     const struct task *task = child->attempt.task;
     const struct config *config = child->host->config;
     bool follows = child->live && !child->checking;
-    outlet_begin(&child->outlet, config, child->count > 1 ? NULL : task, follows,
+    outlet_begin(&child->streams.outlet, config, child->count > 1 ? NULL : task, follows,
                  child->started_ns);
     struct start_order order = {
         .check = child->checking,
@@ -349,7 +348,7 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
                    .deadline_wall_ms = timeout_ms > 0 ? clock_wall_ms() + timeout_ms : 0,
                    .batch = child->batch ? child->count : 0},
         .verdicts = child->batch && !child->checking,
-        .ends = outlet_ends(&child->outlet, config, follows),
+        .ends = outlet_ends(&child->streams.outlet, config, follows),
     };
     struct buffer made = BUFFER_INIT;
     struct bytes input = {NULL, 0};
@@ -367,7 +366,7 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
         result = start_task(&child->host->start, &order, started, cause, reason, reason_size);
     }
     if (result == 0) {
-        child_guard_renew(child);
+        child_renew(child);
         struct group_orphans orphans = child->host->orphans;
         orphans.tag = child_guard_tag(child);
         process_tree_begin(&child->tree, started->pid, task_cgroup, &orphans);
@@ -407,13 +406,10 @@ static int launch(struct child *child)
     child->pid = started.pid;
     child->report = started.report;
     child_note_home(child, started.home_error);
-    output_open(&child->streams[STREAM_OUTPUT].output, started.output);
-    output_open(&child->streams[STREAM_ERROR].output, started.error);
-    output_open(&child->streams[STREAM_VERDICTS].output, started.verdicts);
-    start_pause(child, (double)WATCH_MS / 1000);
+    streams_open(child, &started);
+    timer_start_ms(&child->pause, WATCH_MS);
     if (timeout_ms > 0) {
-        ev_timer_set(&child->timeout, (double)timeout_ms / 1000, 0);
-        ev_timer_start(child->host->loop, &child->timeout);
+        timer_start_ms(&child->timeout, timeout_ms);
     }
     feed(child, NULL, child->checking ? JOB_CHECK_STARTED : JOB_STARTED);
     if (child->live && !child->checking) {
@@ -456,18 +452,16 @@ void child_end(struct child *child, const struct attempt *meant, enum job_event 
 
 void child_exited(struct child *child, const siginfo_t *exit)
 {
-    struct ev_loop *loop = child->host->loop;
     enum job_event event = judge_exit(child, exit);
-    ev_timer_stop(loop, &child->timeout);
-    ev_timer_stop(loop, &child->pause);
+    timer_stop(&child->timeout);
+    timer_stop(&child->pause);
     feed(child, NULL, event);
 }
 
 void child_release(struct child *child)
 {
-    struct ev_loop *loop = child->host->loop;
-    ev_timer_stop(loop, &child->timeout);
-    ev_timer_stop(loop, &child->pause);
+    timer_stop(&child->timeout);
+    timer_stop(&child->pause);
     streams_free(child);
     descriptor_close(&child->report);
 }

@@ -2,6 +2,9 @@
  * One child process from its start until nothing of it is left, for one attempt or for those of a
  * batch, which go through the same states together. It carries out the actions of the state machine
  * (exec/job/job.h) with real signals, timers and pipes. The runner keeps the list of children.
+ *
+ * Its parts are in child.c, stream.c, judge.c, child_guard.c and stuck_kill.c; child_state.h has
+ * what they share.
  */
 #ifndef LEAT_EXEC_ATTEMPT_CHILD_H
 #define LEAT_EXEC_ATTEMPT_CHILD_H
@@ -35,7 +38,19 @@ void child_end(struct child *child, const struct attempt *meant, enum job_event 
  * afterwards. */
 void child_exited(struct child *child, const siginfo_t *exit);
 
+/* Reads output again that a follower had paused. */
+void child_resume(struct child *child);
+
+/* Passes renewed leases on to the guards. */
+void child_renew(struct child *child);
+
+/* Tells the guards that the leader is reaped next. */
+void child_reaps(struct child *child);
+
 /* Stops the watchers and closes the pipes. */
 void child_release(struct child *child);
+
+/* Returns attempt number index, from 0 on. */
+struct attempt *child_attempt(struct child *child, size_t index);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Computes a child's deadlines and tag for the guards.
  */
-#include "exec/attempt/child_guard.h"
+#include "exec/attempt/child.h"
 
 #include "base/clock.h"
 #include "config/lease_rule.h"
@@ -51,14 +51,14 @@ struct guard_entry *child_guard_arm(struct child *child, const struct task_cgrou
                  : NULL;
 }
 
-void child_guard_renew(struct child *child)
+void child_renew(struct child *child)
 {
     if (child->host->guard) {
         guard_renew(child->host->guard, child->slot_index, deadline_ns(child));
     }
 }
 
-void child_guard_reaps(struct child *child)
+void child_reaps(struct child *child)
 {
     if (child->host->guard) {
         guard_reaps(child->host->guard, child->slot_index);

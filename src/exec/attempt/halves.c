@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "exec/attempt/child.h"
+
 static enum verdict verdict_on(const struct child *child, const struct attempt *attempt)
 {
     return outcome_decide(&child->host->config->retry, &attempt->ending, 0).verdict;

@@ -1,14 +1,13 @@
 /*
  * Finds the cause of an attempt's end from exit status, reports, guards, checks, output and usage.
  */
-#include "exec/attempt/judge.h"
+#include "exec/attempt/child.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "exec/attempt/child_guard.h"
 
 enum { CHECK_SAYS_DONE = 0, CHECK_SAYS_RUN = 1 };
 
@@ -174,7 +173,7 @@ void judge_end(struct child *child)
             attempt->ending.cause = CAUSE_OOM;
         } else {
             judge_program(child->host->config, attempt);
-            judge_output(&child->outlet, attempt);
+            judge_output(&child->streams.outlet, attempt);
         }
     }
 }

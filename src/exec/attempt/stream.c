@@ -2,7 +2,7 @@
  * Passes the output of a process on: lines to the log, verdicts to the attempts, bytes to files and
  * followers, at the rate and up to the limit of the outlet.
  */
-#include "exec/attempt/stream.h"
+#include "exec/attempt/child.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -28,7 +28,7 @@ enum {
 
 static int kind_of(const struct stream *stream)
 {
-    return (int)(stream - stream->child->streams);
+    return (int)(stream - stream->child->streams.list);
 }
 
 /* ---- lines ---- */
@@ -73,12 +73,12 @@ static bool log_line(void *context, const void *data, size_t size, bool ends)
         fields[count++] = LOG_TEXT("LEAT_CUT", "1");
     }
     int priority = is_error ? LOG_NOTICE : LOG_INFO;
-    if (stream->child->outlet.last) {
+    if (stream->child->streams.outlet.last) {
         log_bytes(priority, LOG_ID_TASK_OUTPUT, fields, count, data, size);
     } else if (!log_offer(priority, LOG_ID_TASK_OUTPUT, fields, count, data, size)) {
         return false;
     }
-    stream->child->lines++;
+    stream->child->streams.lines++;
     return true;
 }
 
@@ -99,7 +99,7 @@ static void ignore(struct child *child, const char *line, size_t size)
 {
     struct buffer text = BUFFER_INIT;
     bool cut = size > SHOWN_LINE;
-    if (child->ignored++ >= IGNORED_TOLD) {
+    if (child->streams.ignored++ >= IGNORED_TOLD) {
         return;
     }
     if (!buffer_append_text(&text, "descriptor 3: ") &&
@@ -129,9 +129,9 @@ static bool take_verdict(void *context, const void *data, size_t size, bool ends
     const struct stream *stream = context;
     struct child *child = stream->child;
     struct batch_verdict verdict;
-    bool whole = ends && !child->within_line;
-    bool first = !child->within_line;
-    child->within_line = !ends;
+    bool whole = ends && !child->streams.within_line;
+    bool first = !child->streams.within_line;
+    child->streams.within_line = !ends;
     if (whole && batch_read(data, size, child->count, &verdict)) {
         set_verdict(child_attempt(child, verdict.index - 1), &verdict);
     } else if (first) {
@@ -154,7 +154,7 @@ static const struct output_lines *lines_of(struct stream *stream, struct output_
     }
     *lines = (struct output_lines){
         .max = (size_t)child->host->config->output.max_line, .line = log_line, .context = stream};
-    return child->outlet.to == CONFIG_OUTPUT_JOURNAL &&
+    return child->streams.outlet.to == CONFIG_OUTPUT_JOURNAL &&
                    log_wants(kind == STREAM_ERROR ? LOG_NOTICE : LOG_INFO)
                ? lines
                : NULL;
@@ -193,8 +193,8 @@ static int write_files(struct child *child, size_t size)
     for (size_t i = 0; i < child->count; i++) {
         const char *tid = child_attempt(child, i)->task->tid;
         size_t written;
-        int failed = i == 0 ? outlet_write(&child->outlet, host->config, logs, tid, host->scratch,
-                                           size, &written)
+        int failed = i == 0 ? outlet_write(&child->streams.outlet, host->config, logs, tid,
+                                           host->scratch, size, &written)
                             : outlet_copy(host->config, logs, tid, host->scratch, size, &written);
         error = failed ? errno : error;
         result |= failed;
@@ -228,13 +228,13 @@ static void write_file(struct child *child, size_t size)
 /* Handles output beyond the limit. A check is never stopped for that. */
 static void exceed_limit(struct child *child)
 {
-    bool kills = child->outlet.kills && !child->checking;
+    bool kills = child->streams.outlet.kills && !child->checking;
     char what[128];
-    (void)snprintf(what, sizeof what, "wrote more than %" PRId64 " bytes; %s", child->outlet.limit,
-                   kills ? "stopping it" : "dropping the rest");
+    (void)snprintf(what, sizeof what, "wrote more than %" PRId64 " bytes; %s",
+                   child->streams.outlet.limit, kills ? "stopping it" : "dropping the rest");
     log_about(child, LOG_WARNING, LOG_ID_OUTPUT_LIMIT, "output-limit", what);
     if (kills && child->attempt.state == JOB_RUNNING) {
-        child->stream_events->overflowed(child);
+        child_end(child, NULL, JOB_OVERFLOWED);
     }
 }
 
@@ -242,12 +242,9 @@ static void exceed_limit(struct child *child)
 static void throttle(struct child *child, double seconds)
 {
     struct ev_loop *loop = child->host->loop;
-    fd_watch_stop(&child->streams[STREAM_OUTPUT].watch, loop);
-    fd_watch_stop(&child->streams[STREAM_ERROR].watch, loop);
-    ev_now_update(loop);
-    ev_timer_stop(loop, &child->throttle);
-    ev_timer_set(&child->throttle, seconds, 0);
-    ev_timer_start(loop, &child->throttle);
+    fd_watch_stop(&child->streams.list[STREAM_OUTPUT].watch, loop);
+    fd_watch_stop(&child->streams.list[STREAM_ERROR].watch, loop);
+    timer_start_s(&child->streams.throttle, seconds);
 }
 
 /* Passes on the lines of these bytes. What the log refuses is kept; without memory it is lost. */
@@ -283,7 +280,7 @@ static bool has_rest(const struct output *output)
 /* Stops reading until the rate allows more, and until the log has accepted what was read. */
 static void pace(struct child *child, size_t cost)
 {
-    double wait_s = outlet_spend(&child->outlet, cost);
+    double wait_s = outlet_spend(&child->streams.outlet, cost);
     double blocked_s = (double)BLOCKED_MS / 1000;
     if (streams_are_blocked(child) && wait_s < blocked_s) {
         wait_s = blocked_s;
@@ -294,30 +291,28 @@ static void pace(struct child *child, size_t cost)
 }
 
 /* Goes on reading. The child may be gone afterwards. */
-static void on_throttle_over(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_throttle_over(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct child *child = watcher->data;
-    child->lines = 0;
+    struct child *child = context;
+    child->streams.lines = 0;
     for (int i = STREAM_OUTPUT; i <= STREAM_ERROR; i++) {
         struct output_lines into;
-        (void)offer_rest(&child->streams[i],
-                         lines_of(&child->streams[i], &into)); /* pace waits for the rest */
+        (void)offer_rest(&child->streams.list[i],
+                         lines_of(&child->streams.list[i], &into)); /* pace waits for the rest */
     }
-    pace(child, child->lines * OUTLET_LINE_COST);
+    pace(child, child->streams.lines * OUTLET_LINE_COST);
     streams_watch(child);
-    child->stream_events->was_read(child);
+    child_was_read(child);
 }
 
 /* Handles the bytes of stdout or stderr that were just read. */
 static void take(struct stream *stream, const struct output_lines *lines)
 {
     struct child *child = stream->child;
-    struct outlet *outlet = &child->outlet;
+    struct outlet *outlet = &child->streams.outlet;
     bool was_over = outlet->over;
     size_t size = outlet_take(outlet, stream->output.got);
-    child->lines = 0;
+    child->streams.lines = 0;
     if (size > 0) {
         if (lines) {
             offer(stream, lines, child->host->scratch, size);
@@ -329,7 +324,7 @@ static void take(struct stream *stream, const struct output_lines *lines)
     follow_output(stream, child->host->scratch, size);
     follow_output(stream, NULL, stream->output.got - size);
     if (lines || outlet->to == CONFIG_OUTPUT_FILE) {
-        pace(child, size + child->lines * OUTLET_LINE_COST);
+        pace(child, size + child->streams.lines * OUTLET_LINE_COST);
     }
     if (outlet->over && !was_over) {
         exceed_limit(child);
@@ -370,16 +365,16 @@ static void on_readable(void *context)
 {
     struct stream *stream = context;
     read_some(stream);
-    stream->child->stream_events->was_read(stream->child);
+    child_was_read(stream->child);
 }
 
 void streams_drain(struct child *child)
 {
     /* what a process has left in its pipes is read at once */
-    child->outlet.rate = 0;
-    ev_timer_stop(child->host->loop, &child->throttle);
+    child->streams.outlet.rate = 0;
+    timer_stop(&child->streams.throttle);
     for (int i = 0; i < STREAMS; i++) {
-        for (int reads = 0; reads < EXIT_READS && read_some(&child->streams[i]); reads++) {
+        for (int reads = 0; reads < EXIT_READS && read_some(&child->streams.list[i]); reads++) {
         }
     }
 }
@@ -387,21 +382,21 @@ void streams_drain(struct child *child)
 void streams_watch(struct child *child)
 {
     for (int i = 0; i < STREAMS; i++) {
-        struct stream *stream = &child->streams[i];
+        struct stream *stream = &child->streams.list[i];
         stream->paused = stream->paused && child->attempt.state < JOB_SETTLING;
-        bool waits = i != STREAM_VERDICTS && ev_is_active(&child->throttle);
+        bool waits = i != STREAM_VERDICTS && timer_runs(&child->streams.throttle);
         if (stream->output.fd >= 0 && !stream->paused && !waits) {
             fd_watch_start(&stream->watch, child->host->loop, stream->output.fd, EV_READ);
         }
     }
 }
 
-void streams_resume(struct child *child)
+void child_resume(struct child *child)
 {
     bool any = false;
     for (int i = 0; i < STREAMS; i++) {
-        any = any || child->streams[i].paused;
-        child->streams[i].paused = false;
+        any = any || child->streams.list[i].paused;
+        child->streams.list[i].paused = false;
     }
     if (any) {
         streams_watch(child);
@@ -410,14 +405,14 @@ void streams_resume(struct child *child)
 
 bool streams_are_blocked(const struct child *child)
 {
-    return has_rest(&child->streams[STREAM_OUTPUT].output) ||
-           has_rest(&child->streams[STREAM_ERROR].output);
+    return has_rest(&child->streams.list[STREAM_OUTPUT].output) ||
+           has_rest(&child->streams.list[STREAM_ERROR].output);
 }
 
 bool streams_are_done(const struct child *child)
 {
     for (int i = 0; i < STREAMS; i++) {
-        if (child->streams[i].output.fd >= 0 || has_rest(&child->streams[i].output)) {
+        if (child->streams.list[i].output.fd >= 0 || has_rest(&child->streams.list[i].output)) {
             return false;
         }
     }
@@ -426,18 +421,23 @@ bool streams_are_done(const struct child *child)
 
 /* ---- start and end ---- */
 
-void streams_init(struct child *child, const struct stream_events *events)
+void streams_init(struct child *child)
 {
-    child->stream_events = events;
-    ev_init(&child->throttle, on_throttle_over);
-    child->throttle.data = child;
-    child->outlet.file = -1;
+    timer_init(&child->streams.throttle, child->host->loop, on_throttle_over, child);
+    child->streams.outlet.file = -1;
     for (int i = 0; i < STREAMS; i++) {
-        struct stream *stream = &child->streams[i];
+        struct stream *stream = &child->streams.list[i];
         stream->child = child;
         output_open(&stream->output, -1);
         fd_watch_init(&stream->watch, on_readable, stream);
     }
+}
+
+void streams_open(struct child *child, const struct started *started)
+{
+    output_open(&child->streams.list[STREAM_OUTPUT].output, started->output);
+    output_open(&child->streams.list[STREAM_ERROR].output, started->error);
+    output_open(&child->streams.list[STREAM_VERDICTS].output, started->verdicts);
 }
 
 /* Gives the tail of a shared process to those of its tasks that it has reported dead. Without
@@ -470,11 +470,11 @@ static void give_tail(struct child *child, struct stream *stream)
 
 void streams_finish(struct child *child)
 {
-    child->outlet.last = true;
+    child->streams.outlet.last = true;
 
     /* verdicts come first, since they decide who gets the tails */
     for (int i = STREAMS - 1; i >= 0; i--) {
-        struct stream *stream = &child->streams[i];
+        struct stream *stream = &child->streams.list[i];
         struct output_lines into;
         fd_watch_stop(&stream->watch, child->host->loop);
         for (size_t size = 0; size < LAST_READ && read_some(stream); size += stream->output.got) {
@@ -484,20 +484,20 @@ void streams_finish(struct child *child)
             give_tail(child, stream);
         }
     }
-    if (child->ignored > IGNORED_TOLD) {
+    if (child->streams.ignored > IGNORED_TOLD) {
         char what[64];
         (void)snprintf(what, sizeof what, "descriptor 3: %zu more lines ignored",
-                       child->ignored - IGNORED_TOLD);
+                       child->streams.ignored - IGNORED_TOLD);
         log_about(child, LOG_WARNING, NULL, "ignored", what);
     }
 }
 
 void streams_free(struct child *child)
 {
-    ev_timer_stop(child->host->loop, &child->throttle);
-    outlet_end(&child->outlet);
+    timer_stop(&child->streams.throttle);
+    outlet_end(&child->streams.outlet);
     for (int i = 0; i < STREAMS; i++) {
-        fd_watch_stop(&child->streams[i].watch, child->host->loop);
-        output_free(&child->streams[i].output);
+        fd_watch_stop(&child->streams.list[i].watch, child->host->loop);
+        output_free(&child->streams.list[i].output);
     }
 }

@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "exec/attempt/child.h"
-#include "exec/attempt/judge.h"
 
 /* The cause of an attempt with this end, in a config with a rule for 3. */
 static enum cause judged(enum cause cause, int code, int64_t oom_kills, const char *command,
