@@ -79,7 +79,8 @@ static const char *make_heartbeat(void *context)
 static void list_tokens(void *context, struct token_list *list)
 {
     struct worker *worker = context;
-    for (struct attempt *attempt = runner_first(worker->runner); attempt; attempt = attempt->next) {
+    for (struct attempt *attempt = runner_first(worker->runner); attempt;
+         attempt = LIST_NEXT(attempt, link)) {
         token_list_add(list, attempt->task->token);
     }
     outcomes_tokens(worker->outcomes, list);
@@ -212,7 +213,7 @@ static void on_end(void *context, enum job_event event)
     struct worker *worker = context;
     struct attempt *next;
     for (struct attempt *attempt = runner_first(worker->runner); attempt; attempt = next) {
-        next = attempt->next;
+        next = LIST_NEXT(attempt, link);
         runner_end(worker->runner, attempt, event);
     }
     dead_hook_end(worker->dead_hook, event);

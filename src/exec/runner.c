@@ -41,7 +41,7 @@ struct runner {
     struct exits exits; /* used by the first runner only */
     int mounts;         /* descriptor of the table of mounts; or -1 */
     struct fd_watch mounts_changed;
-    struct attempt *first;
+    LIST_HEAD(, attempt) attempts;
     size_t count;
     size_t processes;
     struct runner *first_runner; /* this one, or the one that it runs beside */
@@ -60,31 +60,19 @@ struct runner {
 
 static void list_add(struct runner *runner, struct attempt *attempt)
 {
-    attempt->next = runner->first;
-    if (runner->first) {
-        runner->first->previous = attempt;
-    }
-    runner->first = attempt;
+    LIST_INSERT_HEAD(&runner->attempts, attempt, link);
     runner->count++;
 }
 
 static void list_remove(struct runner *runner, struct attempt *attempt)
 {
-    if (attempt->next) {
-        attempt->next->previous = attempt->previous;
-    }
-    if (attempt->previous) {
-        attempt->previous->next = attempt->next;
-    } else {
-        runner->first = attempt->next;
-    }
-    attempt->next = attempt->previous = NULL;
+    LIST_REMOVE(attempt, link);
     runner->count--;
 }
 
 struct attempt *runner_first(struct runner *runner)
 {
-    return runner->first;
+    return LIST_FIRST(&runner->attempts);
 }
 
 size_t runner_count(const struct runner *runner)
@@ -439,12 +427,13 @@ void runner_set_lease(struct runner *runner, int64_t lease_ms)
 
 void runner_renewed(struct runner *runner)
 {
-    for (struct attempt *attempt = runner->first; attempt; attempt = attempt->next) {
+    struct attempt *attempt;
+    LIST_FOREACH(attempt, &runner->attempts, link) {
         if (attempt == &attempt->child->attempt) {
             child_renew(attempt->child);
         }
     }
-    if (runner->first && runner->host.guard) {
+    if (runner->count > 0 && runner->host.guard) {
         guard_check(runner->host.guard);
     }
 }
@@ -452,7 +441,8 @@ void runner_renewed(struct runner *runner)
 void runner_set_config(struct runner *runner, const struct config *config)
 {
     drop_recipe(runner);
-    for (struct attempt *attempt = runner->first; attempt; attempt = attempt->next) {
+    struct attempt *attempt;
+    LIST_FOREACH(attempt, &runner->attempts, link) {
         attempt->child->outdated = true;
     }
     runner->host.config = config;
@@ -589,7 +579,8 @@ static void drop_waiting(struct runner *runner, struct attempt *waiting)
 static void drop_attempts(struct runner *runner)
 {
     /* kill all before waiting for the first */
-    for (struct attempt *attempt = runner->first; attempt; attempt = attempt->next) {
+    struct attempt *attempt;
+    LIST_FOREACH(attempt, &runner->attempts, link) {
         struct child *child = attempt->child;
         if (attempt == &child->attempt && has_leader(child)) {
             process_tree_kill(&child->tree);
@@ -600,8 +591,8 @@ static void drop_attempts(struct runner *runner)
         }
     }
     int64_t until_ns = clock_boot_ns() + FREE_MS * CLOCK_NS_PER_MS; /* for all together */
-    while (runner->first) {
-        struct child *child = runner->first->child;
+    while (!LIST_EMPTY(&runner->attempts)) {
+        struct child *child = LIST_FIRST(&runner->attempts)->child;
         if (has_leader(child)) {
             await_exit(child, until_ns);
             child_table_take(runner->table, child->pid);

@@ -92,8 +92,8 @@ void runner_set_follow(struct runner *runner, const struct attempt_follow *follo
 /* Reads the output of an attempt again, after `wrote` has paused it. */
 void runner_resume(struct runner *runner, struct attempt *attempt);
 
-/* Returns the newest running attempt; ->next leads to the older ones. Those of a batch that wait to
- * run again (JOB_CLAIMED) are among them. */
+/* Returns the newest running attempt; LIST_NEXT(attempt, link) leads to the older ones. Those of a
+ * batch that wait to run again (JOB_CLAIMED) are among them. */
 struct attempt *runner_first(struct runner *runner);
 size_t runner_count(const struct runner *runner);
 

@@ -137,7 +137,7 @@ void lease_enforce(struct lease *lease)
     int64_t now_ns = clock_boot_ns(), earliest = 0;
     struct attempt *next;
     for (struct attempt *attempt = runner_first(lease->runner); attempt; attempt = next) {
-        next = attempt->next;
+        next = LIST_NEXT(attempt, link);
         if (is_killed(attempt)) {
             continue;
         }
@@ -206,7 +206,7 @@ static void apply(struct lease *lease, const struct queue_renew_reply *answer)
     bool any = lost.count + cancelled.count > 0;
     for (struct attempt *attempt = any ? runner_first(lease->runner) : NULL; attempt;
          attempt = next) {
-        next = attempt->next;
+        next = LIST_NEXT(attempt, link);
         if (attempt->renewal != lease->renewal) {
             continue;
         }
@@ -228,7 +228,7 @@ static void extend(struct lease *lease, int64_t sent_ns)
 {
     int64_t deadline_ns = lease_deadline(lease, sent_ns);
     for (struct attempt *attempt = runner_first(lease->runner); attempt && lease->complete;
-         attempt = attempt->next) {
+         attempt = LIST_NEXT(attempt, link)) {
         if (attempt->renewal == lease->renewal) {
             attempt->lease_deadline_ns = deadline_ns;
         }
@@ -266,7 +266,8 @@ static void number_attempts(struct lease *lease)
 {
     lease->renewal++;
     lease->complete = true;
-    for (struct attempt *attempt = runner_first(lease->runner); attempt; attempt = attempt->next) {
+    for (struct attempt *attempt = runner_first(lease->runner); attempt;
+         attempt = LIST_NEXT(attempt, link)) {
         attempt->renewal = lease->renewal;
     }
 }

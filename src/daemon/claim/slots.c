@@ -155,7 +155,7 @@ static void start(struct slots *slots, const struct claimed_task *tasks, size_t 
         return;
     }
     const struct attempt *newest = runner_first(slots->runner);
-    for (size_t i = 0; i < count && newest; i++, newest = newest->next) {
+    for (size_t i = 0; i < count && newest; i++, newest = LIST_NEXT(newest, link)) {
         lease_watch(slots->lease, newest);
     }
 }

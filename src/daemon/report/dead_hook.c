@@ -174,7 +174,7 @@ void dead_hook_end(struct dead_hook *dead_hook, enum job_event event)
     struct attempt *next;
     for (struct attempt *attempt = dead_hook->runner ? runner_first(dead_hook->runner) : NULL;
          attempt; attempt = next) {
-        next = attempt->next;
+        next = LIST_NEXT(attempt, link);
         runner_end(dead_hook->runner, attempt, event);
     }
 }

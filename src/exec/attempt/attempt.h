@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "exec/cgroup/usage.h"
 #include "exec/job/job.h"
@@ -39,7 +40,7 @@ struct attempt {
     struct usage usage;                    /* valid when reported; of its process, shared or not */
     int64_t lease_deadline_ns;             /* CLOCK_BOOTTIME; set by the daemon */
     uint64_t renewal;                      /* the last renewal that named it; set by the daemon */
-    struct attempt *next, *previous;       /* the runner's list of running attempts */
+    LIST_ENTRY(attempt) link;              /* the runner's list of running attempts */
     struct child *child;                   /* its process, or the one after which it runs again; set
                                               by the runner */
     enum half half;                        /* while it waits */

@@ -212,7 +212,8 @@ static void await(struct world *world, size_t ended, size_t back)
 static void end_all(struct world *world)
 {
     size_t wanted = world->ended + runner_count(world->runner);
-    for (struct attempt *attempt = runner_first(world->runner); attempt; attempt = attempt->next) {
+    for (struct attempt *attempt = runner_first(world->runner); attempt;
+         attempt = LIST_NEXT(attempt, link)) {
         runner_end(world->runner, attempt, JOB_KILL_NOW);
     }
     await(world, wanted, 0);

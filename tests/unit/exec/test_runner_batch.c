@@ -32,7 +32,7 @@ static struct attempt *find_state(struct trial *trial, enum job_state state)
 {
     struct attempt *one = runner_first(trial->runner);
     while (one && one->state != state) {
-        one = one->next;
+        one = LIST_NEXT(one, link);
     }
     return one;
 }
@@ -73,11 +73,11 @@ static void others_end_with_one(void **state)
         ev_run(trial->loop, EVRUN_ONCE);
     }
     /* newest first: the fourth task */
-    struct attempt *meant = runner_first(trial->runner)->next;
+    struct attempt *meant = LIST_NEXT(runner_first(trial->runner), link);
     assert_string_equal(meant->task->tid, "1-4");
     runner_end(trial->runner, meant, JOB_LEASE_LOST);
     assert_int_equal(meant->ending.cause, CAUSE_LEASE_LOST);
-    for (struct attempt *one = runner_first(trial->runner); one; one = one->next) {
+    for (struct attempt *one = runner_first(trial->runner); one; one = LIST_NEXT(one, link)) {
         assert_int_equal(one->state, JOB_ENDING);
         if (one != meant) {
             assert_int_equal(one->ending.cause, CAUSE_BATCH);
@@ -93,7 +93,7 @@ static void all_end_together(void **state)
     struct trial *trial = *state;
     begin_batch(trial, "exec sleep 600", MANY);
     runner_end(trial->runner, runner_first(trial->runner), JOB_STOP);
-    for (struct attempt *one = runner_first(trial->runner); one; one = one->next) {
+    for (struct attempt *one = runner_first(trial->runner); one; one = LIST_NEXT(one, link)) {
         assert_int_equal(one->ending.cause, CAUSE_SHUTDOWN);
     }
     await(trial, MANY);

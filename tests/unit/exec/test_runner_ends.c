@@ -239,13 +239,13 @@ static void list_holds_what_runs(void **state)
     struct attempt *second = begin(trial, "sleep 50");
     struct attempt *third = begin(trial, "sleep 50");
     assert_ptr_equal(runner_first(trial->runner), third);
-    assert_ptr_equal(third->next, second);
-    assert_ptr_equal(second->next, first);
-    assert_null(first->next);
+    assert_ptr_equal(LIST_NEXT(third, link), second);
+    assert_ptr_equal(LIST_NEXT(second, link), first);
+    assert_null(LIST_NEXT(first, link));
     runner_end(trial->runner, second, JOB_KILL_NOW);
     await(trial, 1);
     assert_ptr_equal(trial->last, second);
-    assert_ptr_equal(third->next, first);
+    assert_ptr_equal(LIST_NEXT(third, link), first);
     assert_int_equal(runner_count(trial->runner), 2);
     runner_end(trial->runner, third, JOB_KILL_NOW);
     runner_end(trial->runner, first, JOB_KILL_NOW);
@@ -300,7 +300,8 @@ static void floods_are_bounded(void **state)
     assert_ending(trial->last, "timeout");
     assert_ptr_equal(trial->last->task, quick);
     assert_true(elapsed_ms(trial->last) < 1000 + MOST_LATE_MS);
-    for (struct attempt *attempt = runner_first(trial->runner); attempt; attempt = attempt->next) {
+    for (struct attempt *attempt = runner_first(trial->runner); attempt;
+         attempt = LIST_NEXT(attempt, link)) {
         runner_end(trial->runner, attempt, JOB_KILL_NOW);
     }
     await(trial, 3);
@@ -391,7 +392,8 @@ static void many_leave_nothing(void **state)
     }
     await_numbers(trial, "strays", strays, EACH);
     await_numbers(trial, "neighbours", neighbours, 1);
-    for (struct attempt *each = runner_first(trial->runner); each != neighbour; each = each->next) {
+    for (struct attempt *each = runner_first(trial->runner); each != neighbour;
+         each = LIST_NEXT(each, link)) {
         runner_end(trial->runner, each, JOB_STOP);
     }
     await(trial, (size_t)3 * EACH);
