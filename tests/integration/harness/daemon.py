@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / os.environ.get('LEAT_BUILD', 'build')
 
 
-def program(name):
-    path = BUILD / name
+def program(name, build=BUILD):
+    path = build / name
     if not path.exists():
         raise FileNotFoundError(f'{path}: build it first, or set LEAT_BUILD')
     return str(path)
@@ -53,6 +53,7 @@ class Daemon:
         self.log_path = folder / f'leatd-{number}.log'
         self.sections = sections
         self.source = ['-c', str(self.config_path)]  # the options that name its configuration
+        self.program = program('leatd')
         self.argv = list(argv)
         # workers of one host share this folder, but not with those of another test
         self.env = dict(os.environ, RUNTIME_DIRECTORY=str(folder / 'state'), **(env or {}))
@@ -68,7 +69,7 @@ class Daemon:
         with open(self.log_path, 'ab') as log:
             options = dict(stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, cwd='/')
             self.process = processes.start(
-                [*self.prefix, program('leatd'), *self.source, *self.argv],
+                [*self.prefix, self.program, *self.source, *self.argv],
                 **dict(options, **self.popen))
         return self
 
@@ -171,10 +172,11 @@ class Daemon:
             processes.end(self.process)
 
 
-def run_leat(config_path, *args, input=None, stdin=subprocess.DEVNULL, timeout=4 * PATIENCE_S, env=None):
+def run_leat(config_path, *args, input=None, stdin=subprocess.DEVNULL, timeout=4 * PATIENCE_S, env=None,
+             build=BUILD):
     """Runs leat -c FILE ARGS…; stdout and stderr are text if input is text or None, otherwise bytes."""
     text = not isinstance(input, (bytes, bytearray))
     stdin = {'input': input} if input is not None else {'stdin': stdin}
     return subprocess.run(
-        [program('leat'), '-c', str(config_path), *map(str, args)], capture_output=True, text=text,
+        [program('leat', build), '-c', str(config_path), *map(str, args)], capture_output=True, text=text,
         timeout=timeout, env=dict(os.environ, **(env or {})), check=False, **stdin)
