@@ -254,4 +254,52 @@ def places(rig):
                f"{costs[1] / costs[0]:.2f} ({costs[1]:.0f} µs)", *at_most([costs[1] / costs[0]], 2))
 
 
-SCALE_ROWS = {"running": running, "fleet": fleet, "rate": rate, "waiting": waiting, "places": places}
+def finish_all(queue, count, outcome, **texts):
+    """Adds tasks, and ends an attempt of each. Returns their tids."""
+    tids = []
+    for _ in range(0, count, 1_000):
+        tids += queue.add(*[{"command": COMMAND}] * 1_000)
+        begun = queue.begin("bench", 1_000)
+        for at in range(0, 1_000, 100):
+            queue.finish_many("bench", [queue.result(task.token, outcome, **texts) for task in begun[at:at + 100]])
+    return tids
+
+
+def in_go(queue, count):
+    """Tasks in the requeue stream. They are requeued after all of them were claimed."""
+    tids, begun = [], []
+    for _ in range(0, count, 1_000):
+        tids += queue.add(*[{"command": COMMAND}] * 1_000)
+        begun += queue.begin("bench", 1_000)
+    for at in range(0, count, 100):
+        queue.finish_many("bench", [queue.result(task.token, "release") for task in begun[at:at + 100]])
+    return tids
+
+
+def lookup(rig):
+    """What a command costs that is about one task among very many, in lanes, requeued and dead."""
+    client, unit = rig.server.client, 100 if rig.quick else 1
+    queue = Queue(client, "lookup").load(rig.library.read_bytes())
+    queue.register("bench")
+    dead = finish_all(queue, 100_000 // unit, "dead", cause="exit", status="1")
+    requeued = in_go(queue, 100_000 // unit)
+    laned = []
+    for _ in range(0, 1_000_000 // unit, 1_000):
+        laned += queue.add(*[{"command": COMMAND, "lane": f"lane {number}"} for number in range(1_000)])
+    commands = {"show, in a lane": (["show"], laned), "show, requeued": (["show"], requeued),
+                "show, dead": (["show"], dead), "cancel, in a lane": (["cancel"], laned),
+                "cancel, requeued": (["cancel"], requeued), "dead retry": (["dead", "retry"], dead)}
+    for name, (words, tids) in commands.items():
+        chosen = tids[len(tids) // 2:][:20]
+        meter = Meter(rig)
+        for tid in chosen:
+            subprocess.run([rig.leat, "-q", "lookup", "--redis", f"unix://{rig.server.socket}", *words, tid],
+                           check=True, stdout=subprocess.DEVNULL)
+        each = meter.stop().redis / len(chosen) / 1e3
+        yield f"{name}: CPU of Redis", f"{each:.0f} µs ({meter.usec / len(chosen):.0f} in functions)", *at_most(
+            [each], 1_000)
+    rig.server.drop("lookup")
+
+
+SCALE_ROWS = {"running": running, "fleet": fleet, "rate": rate, "waiting": waiting, "places": places,
+              "lookup": lookup}

@@ -28,8 +28,9 @@ struct dead_options {
 struct dead_choice {
     struct cli *cli;
     const struct dead_options *options;
-    struct entry_id until; /* the last letter at the time of the selection */
-    int64_t now_ms, total; /* the server's clock, and the number of all letters */
+    struct entry_id until; /* by filters: the last letter at the time of the selection */
+    int64_t now_ms;        /* by filters: the server's clock */
+    int64_t total;         /* by filters: the number of all letters */
     struct dead_letter
         *named; /* selected by ids, oldest first, each once; NULL: selected by filters */
     size_t named_count;

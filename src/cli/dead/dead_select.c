@@ -9,6 +9,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "base/clock.h"
 #include "cli/dead/dead.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/rows.h"
@@ -234,11 +235,12 @@ int dead_choose(struct cli *cli, const struct dead_options *options, struct dead
 
     choice->cli = cli;
     choice->options = options;
-    status = status == EX_OK ? read_server(choice) : status;
-    if (status == EX_OK) {
-        status = options->id_count > 0 ? find_letters(choice) : read_last(choice);
+    choice->now_ms = clock_wall_ms();
+    if (status == EX_OK && options->id_count > 0) {
+        return find_letters(choice);
     }
-    return status;
+    status = status == EX_OK ? read_server(choice) : status;
+    return status == EX_OK ? read_last(choice) : status;
 }
 
 void dead_choice_free(struct dead_choice *choice)

@@ -24,8 +24,7 @@
 #include "config/types/outputs.h"
 #include "queue/result_streams.h"
 
-#define ASK_NS CLOCK_NS_PER_S
-#define REST 4 /* plus this many times the duration of the last question */
+#define ASK_NS CLOCK_NS_PER_S /* between two questions whether the task has ended */
 
 static const char help[] =
     "Usage: leat logs [OPTION]... ID\n"
@@ -150,14 +149,10 @@ static void ask(struct cli *cli, struct logs_task *task)
 
 bool logs_has_ended(struct cli *cli, struct logs_task *task)
 {
-    int64_t begun_ns = clock_boot_ns(), ended_ns;
-
-    if (!task->live || task->refused || begun_ns < task->ask_ns) {
-        return !task->live;
+    if (task->live && !task->refused && clock_boot_ns() >= task->ask_ns) {
+        ask(cli, task);
+        task->ask_ns = clock_boot_ns() + ASK_NS;
     }
-    ask(cli, task);
-    ended_ns = clock_boot_ns();
-    task->ask_ns = ended_ns + ASK_NS + REST * (ended_ns - begun_ns);
     return !task->live;
 }
 
