@@ -11,7 +11,7 @@ local SILENT_LEASES = 2 -- a consumer that is silent for longer has lost its tas
 local LEFT_OVER_LEASES = 3 * SWEEP_LEASES -- and a consumer that holds nothing has been deleted
 local UNCLAIMED_MS = 100 -- an entry that was read less long ago may be on its way to leat_claim
 local AWAITED_MS = 60000 -- the sweep needs some time
-local NO_FIGURES = { told_id = true, rejoin = true } -- texts in stats
+local NO_FIGURES = { told_id = true, rejoin = true, server = true, outage = true } -- texts in stats
 local TIMES = { hold_until = true, outage_until = true, floor_ms = true, floor_until = true } -- in conf, besides its settings
 
 local checks = {} -- kind → function(q, subject) → what is wrong, or nil
