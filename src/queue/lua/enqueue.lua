@@ -178,6 +178,25 @@ function leat.room(q)
   end
 end
 
+-- Fails if a key that the tasks may need has another type, before anything is written. Users who only add tasks may
+-- not delete (leat.acl), so whole_step cannot undo their writes. For any other reason, Redis refuses the first write
+-- of a call or none. A task without these fields is a single write.
+local function check_keys(q, tasks)
+  for _, item in ipairs(tasks) do
+    if item.due > q.now or item.lane or item.id or item.unique or item.expires then
+      redis.call('XLEN', q[STREAM])
+      redis.call('XLEN', q[BELL])
+      redis.call('HLEN', q[WAITING])
+      redis.call('HGET', q[NAMES], '')
+      redis.call('HGET', q[STATS], '')
+      for _, key in ipairs({ DELAYED, LANES, LANED }) do
+        redis.call('ZSCORE', q[key], '')
+      end
+      return
+    end
+  end
+end
+
 -- Adds checked tasks, all or none, and appends 'new' or 'exists' and the id of each to the reply. At the limit, an
 -- existing task is still answered: a producer that repeats its call must learn of it.
 function leat.enqueue_items(q, tasks, reply)
@@ -186,6 +205,7 @@ function leat.enqueue_items(q, tasks, reply)
   if added > 0 and added > room then
     fail('FULL the queue holds ' .. str(limit - room) .. ' tasks, its limit is ' .. str(limit) .. '; try again later')
   end
+  check_keys(q, tasks)
   return whole_step(add_tasks, q, tasks, reply)
 end
 

@@ -27,6 +27,7 @@ class RedisServer:
         self.options = dict(DEFAULTS, **options)
         self.prefix = []  # a program that executes it in an environment of the test's making
         self.process = None
+        self.login = {}  # of the clients, if the default user may do nothing
         self.clients = []
 
     def start(self, wait=True, **options):
@@ -53,6 +54,8 @@ class RedisServer:
             return client.ping()
         except redis.exceptions.BusyLoadingError:
             return False
+        except redis.exceptions.AuthenticationError:
+            return True
         except redis.exceptions.ResponseError:
             return True
         except redis.exceptions.ConnectionError:
@@ -78,7 +81,7 @@ class RedisServer:
         """A redis-py client with connections of its own. Replies are bytes; those of stream commands are as
         Redis sends them, because redis-py would make dicts of fields, lose repeated names, and fail at the
         long form of XPENDING. path: another socket that leads here."""
-        client = redis.Redis(unix_socket_path=path or self.socket, **options)
+        client = redis.Redis(unix_socket_path=path or self.socket, **{**self.login, **options})
         for name in STREAM_COMMANDS:
             client.response_callbacks.pop(name, None)
         self.clients.append(client)

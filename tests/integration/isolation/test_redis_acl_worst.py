@@ -1,0 +1,357 @@
+"""What each user of conf/leat.acl can do at worst on a server that includes the file: the table of ACCESS RIGHTS
+in leat-protocol(7), line by line."""
+import re
+from pathlib import Path
+
+import pytest
+import redis
+
+from harness.polling import wait_until
+from harness.queue import LIBRARY, Queue
+from harness.servers.acl import ROOT_LOGIN, suggested_users, write_acl
+from harness.servers.replicated import NAME, Sentinel, Server, start_on_free_port
+
+MANUAL = Path(__file__).resolve().parents[3] / 'src/queue/leat-protocol.7'
+FAR_MS = 9 * 10 ** 15
+DENIED = 'permission|No permissions'
+
+
+@pytest.fixture
+def redis_server(redis_servers, folder):
+    """A server with the file, on which the test itself logs in as root."""
+    server = redis_servers(include=write_acl(folder / 'leat.acl', suggested_users()['root']))
+    server.login = ROOT_LOGIN
+    return server
+
+
+@pytest.fixture
+def as_role(redis_server):
+    return lambda role: redis_server.client(username=f'emails-{role}', password=role)
+
+
+@pytest.fixture
+def base_config(redis_server):
+    return {'redis': {'socket': redis_server.socket, 'user': 'emails-operator', 'password': 'operator'},
+            'queue': {'name': 'emails', 'load_library': 'never'}}
+
+
+# ---- the worst cases: each gets the attacker's connection and the queue of root
+
+def runs_any_command(mine, queue):
+    mine.xadd(queue.stream, {'command': 'evil'})
+    assert queue.begin('w1')[0].fields['command'] == b'evil'
+
+
+def trims_the_stream(mine, queue):
+    queue.add({'command': 'a'}, {'command': 'b'})
+    mine.execute_command('XADD', queue.stream, 'MAXLEN', '0', '*', 'command', 'c')
+    assert queue.places() == {}
+
+
+def blocks_the_stream(mine, queue):
+    mine.execute_command('XADD', queue.stream, f'{2 ** 64 - 1}-{2 ** 64 - 1}', 'command', 'a')
+    with pytest.raises(redis.ResponseError, match='last possible ID|exhausted|equal or smaller'):
+        queue.add({'command': 'b'})
+
+
+def ignores_the_length_limit(mine, queue):
+    queue.redis.hset(queue.conf, 'max_length', '1')
+    for _ in range(3):
+        mine.xadd(queue.stream, {'command': 'a'})
+    assert queue.redis.xlen(queue.stream) == 3
+
+
+def waiting_task(queue, **fields):
+    return queue.add({'command': 'good', **fields}, due='+3600000')[0]
+
+
+def reads_a_waiting_task(mine, queue):
+    assert b'good' in mine.hget(queue.waiting, waiting_task(queue))
+
+
+def replaces_a_waiting_task(mine, queue):
+    tid = waiting_task(queue)
+    mine.hset(queue.waiting, tid, mine.hget(queue.waiting, tid).replace(b'good', b'evil'))
+    mine.zadd(queue.delayed, {tid: 1})
+    assert queue.begin('w1')[0].fields['command'] == b'evil'
+
+
+def destroys_a_waiting_task(mine, queue):
+    tid = waiting_task(queue)
+    mine.hset(queue.waiting, tid, 'x')
+    mine.zadd(queue.delayed, {tid: 1})
+    assert queue.begin('w1') == []
+
+
+def delays_for_ever(mine, queue):
+    [tid] = queue.add({'command': 'good'}, due='+1')
+    mine.zadd(queue.delayed, {tid: FAR_MS})
+    wait_until(lambda: queue.now() > int(tid.split('-')[0]) + 1)
+    assert queue.begin('w1') == []
+
+
+def stops_a_lane(mine, queue):
+    queue.redis.hset(queue.conf, 'lane:a', '1, 1')
+    mine.hincrby(queue.stats, 'r:a', 1)
+    queue.add({'command': 'good', 'lane': 'a'})
+    assert queue.begin('w1') == []
+
+
+def takes_names(mine, queue):
+    mine.hset(queue.names, 'u:key', '5-5')
+    assert queue.enqueue({'command': 'good', 'unique': 'key'}) == [('exists', '5-5')]
+
+
+def ended_task(queue):
+    queue.add({'command': 'good', 'result_ttl': '1h'})
+    [task] = queue.begin('w1')
+    queue.finish('w1', task, stdout='secret')
+    return '{emails}:result:' + task.tid
+
+
+def reads_a_result(mine, queue):
+    found = mine.execute_command('XREAD', 'STREAMS', ended_task(queue), '0')
+    assert b'secret' in found[0][1][0][1]
+
+
+def reads_all_tasks(mine, queue):
+    queue.add({'command': 'good'})
+    waiting_task(queue)
+    assert b'good' in mine.execute_command('XRANGE', queue.stream, '-', '+')[0][1]
+    assert b'good' in list(mine.hgetall(queue.waiting).values())[0]
+
+
+def discards_tasks(mine, queue):
+    [tid] = queue.add({'command': 'good'})
+    waiting = waiting_task(queue)
+    queue.block('w1')
+    assert mine.xack(queue.stream, 'leat', tid) == mine.xdel(queue.stream, tid) == 1
+    assert mine.hdel(queue.waiting, waiting) == 1
+    assert queue.places() == {}
+
+
+def adds_to_the_requeue_stream(mine, queue):
+    mine.xadd(queue.go, {'command': 'evil'})
+    assert queue.begin('w1')[0].fields['command'] == b'evil'
+
+
+def changes_the_settings(mine, queue):
+    queue.add({'command': 'good'})
+    mine.hset(queue.conf, 'paused', '1')
+    assert queue.claim('w1')['why'] == 'paused'
+
+
+def forges_a_dead_letter(mine, queue):
+    mine.xadd(queue.dead, {'command': 'evil', 'leat.tid': '5-5', 'leat.fields': '1'})
+    assert queue.letters()[0][1]['leat.tid'] == b'5-5'
+    mine.execute_command('XTRIM', queue.dead, 'MAXLEN', '0')
+    assert queue.letters() == []
+
+
+def forges_a_result(mine, queue):
+    mine.xadd('{emails}:result:5-5', {'state': 'success'})
+    key = ended_task(queue)
+    mine.pexpire(key, 1)
+    wait_until(lambda: not queue.redis.exists(key))
+
+
+def unblocks_clients(mine, queue):
+    with queue.redis.client() as other:
+        number = other.client_id()
+        other.connection.send_command('XREAD', 'BLOCK', '0', 'STREAMS', 'other', '0')
+        wait_until(lambda: mine.execute_command('CLIENT', 'UNBLOCK', number) == 1)
+        assert other.connection.read_response() is None
+
+
+def deletes_results(mine, queue):
+    assert mine.delete(ended_task(queue)) == 1
+
+
+def replaces_the_functions(mine, queue):
+    source = LIBRARY.read_text().replace('return { PROTOCOL, VERSION }', "redis.call('SET', 'x', 'evil')", 1)
+    source = source.replace("{ 'no-writes' }", "{ 'allow-oom' }")
+    mine.execute_command('FUNCTION', 'LOAD', 'REPLACE', source)
+    queue.redis.execute_command('FCALL', 'leat_version', 0)
+    assert queue.redis.get('x') == b'evil'
+
+
+WORST = {
+    'producer': {
+        'run any command on the workers: XADD': runs_any_command,
+        'delete the tasks of the stream: XADD with MAXLEN': trims_the_stream,
+        'block the stream for all producers: XADD with the highest id': blocks_the_stream,
+        'fill the memory of Redis: XADD ignores max_length': ignores_the_length_limit,
+    },
+    'enqueuer': {
+        'do what a producer can': trims_the_stream,
+        'read a waiting task whose id it knows: HGET': reads_a_waiting_task,
+        'replace a waiting task whose id it knows: HSET': replaces_a_waiting_task,
+        'destroy a waiting task whose id it knows: HSET': destroys_a_waiting_task,
+        'delay a waiting task for ever: ZADD': delays_for_ever,
+        'stop a lane that has max_running: HINCRBY': stops_a_lane,
+        'take unique keys and ids from others: HSET': takes_names,
+        'read the result of a task whose id it knows: XREAD': reads_a_result,
+    },
+    'worker': {
+        'read all tasks: XRANGE, HGETALL': reads_all_tasks,
+        'delete and acknowledge all tasks: XDEL, XACK, HDEL': discards_tasks,
+        'run any command on the other workers: XADD': adds_to_the_requeue_stream,
+        'change the settings: HSET': changes_the_settings,
+        'forge and delete dead letters: XADD, XTRIM': forges_a_dead_letter,
+        'forge and expire results: XADD, PEXPIRE': forges_a_result,
+        'end the blocking reads of all clients of this Redis: CLIENT UNBLOCK': unblocks_clients,
+    },
+    'operator': {
+        'read all tasks: XRANGE, HGETALL': reads_all_tasks,
+        'delete and acknowledge all tasks: XDEL, XACK, HDEL': discards_tasks,
+        'run any command on the workers: XADD': runs_any_command,
+        'change the settings: HSET': changes_the_settings,
+        'forge and delete dead letters: XADD, XTRIM': forges_a_dead_letter,
+        'forge and delete results: XADD, DEL': deletes_results,
+    },
+    'admin': {
+        'do what any user that calls functions can, in all queues: FUNCTION LOAD': replaces_the_functions,
+    },
+}
+CASES = [(role, case) for role, cases in WORST.items() for case in cases]
+
+
+@pytest.mark.parametrize('role, case', CASES, ids=[f'{role}-{case}' for role, case in CASES])
+def test_a_worst_case(as_role, queue, role, case):
+    """The user can do what the manual says."""
+    queue.register('w1')
+    WORST[role][case](as_role(role), queue)
+
+
+def test_the_manual_has_each_worst_case():
+    """The table of the manual has these lines and no others."""
+    rows, role = [], None
+    table = MANUAL.read_text().split('.It Em user Ta Em can , at worst\n')[1].split('.El\n')[0]
+    for first, case in re.findall(r'^\.It (?:(\w+) )?Ta (.*)$', table, re.M):
+        role = first or role
+        rows.append((role, case))
+    assert rows == CASES
+
+
+# ---- what the file prevents
+
+SETTINGS = [('HSET', 'paused', '1'), ('HSETNX', 'paused', '1'), ('HDEL', 'lease_ms'), ('HINCRBY', 'lease_ms', '1')]
+
+
+def test_an_enqueuer_changes_no_setting(as_role, queue):
+    """An enqueuer reads the settings; it changes none, by itself or by a function."""
+    queue.register('w1')
+    mine = as_role('enqueuer')
+    assert mine.hget(queue.conf, 'lease_ms') == b'60000'
+    before = queue.redis.hgetall(queue.conf)
+    for command, *args in SETTINGS:
+        with pytest.raises(redis.ResponseError, match=DENIED):
+            mine.execute_command(command, queue.conf, *args)
+    for call in (lambda theirs: theirs.conf_set('rate', '1/s'), lambda theirs: theirs.gate('paused', True)):
+        with pytest.raises(redis.ResponseError, match=DENIED + '|ACL failure'):
+            call(Queue(mine))
+    assert queue.redis.hgetall(queue.conf) == before
+
+
+def test_an_enqueuer_has_no_command_that_deletes(as_role, queue):
+    """An enqueuer deletes, takes and acknowledges no task, by itself or by a function."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'a'})
+    waiting = waiting_task(queue, unique='k', lane='a')
+    mine, before = as_role('enqueuer'), queue.places()
+    for words in (['XDEL', queue.stream, tid], ['XACK', queue.stream, 'leat', tid],
+                  ['XTRIM', queue.stream, 'MAXLEN', 0], ['DEL', queue.stream], ['UNLINK', queue.waiting],
+                  ['HDEL', queue.waiting, waiting],
+                  ['HDEL', queue.names, 'u:k'], ['ZREM', queue.delayed, waiting], ['PEXPIRE', queue.stream, 1],
+                  ['ZREMRANGEBYRANK', queue.delayed, 0, -1], ['RENAME', queue.waiting, queue.stats],
+                  ['XREADGROUP', 'GROUP', 'leat', 'x', 'STREAMS', queue.stream, '>'],
+                  ['XRANGE', queue.stream, '-', '+'], ['HGETALL', queue.waiting]):
+        with pytest.raises(redis.ResponseError, match=DENIED):
+            mine.execute_command(*words)
+    for call in (lambda theirs: theirs.call_off(tid), lambda theirs: theirs.begin('w1'),
+                 lambda theirs: theirs.dead_drop(tid)):
+        with pytest.raises(redis.ResponseError, match=DENIED + '|ACL failure'):
+            call(Queue(mine))
+    assert queue.places() == before
+
+
+@pytest.mark.parametrize('key', ['stream', 'bell', 'waiting', 'delayed', 'names', 'stats', 'lanes', 'laned'])
+def test_a_refused_enqueue_leaves_no_trace(as_role, queue, key):
+    """An enqueuer, who cannot undo a write, leaves nothing behind if another program has taken a key of the queue:
+    the call fails before its first write, and names the key."""
+    queue.register('w1')
+    if key in ('lanes', 'laned'):
+        queue.add({'command': 'a', 'lane': 'a'})
+    queue.redis.delete(getattr(queue, key))
+    queue.redis.set(getattr(queue, key), 'theirs')
+    before = {name: queue.redis.dump(name) for name in queue.redis.keys()}
+    mine = Queue(as_role('enqueuer'))
+    for task in ({'delay': '1h'}, {'lane': 'a'}, {'id': 'i'}, {'unique': 'u'}, {'expires': str(FAR_MS // 1000)}):
+        fields = [part for field in {'command': 'b', **task}.items() for part in field]
+        with pytest.raises(redis.ResponseError, match='WRONGTYPE.*' + re.escape(getattr(queue, key))):
+            mine.program_add(*fields)
+    assert {name: queue.redis.dump(name) for name in queue.redis.keys()} == before
+
+
+@pytest.mark.parametrize('role', ['worker', 'operator', 'enqueuer', 'producer', 'admin'])
+def test_nobody_deletes_the_queue(as_role, queue, role):
+    """No user deletes, expires, renames or overwrites a key with tasks."""
+    queue.register('w1')
+    queue.add({'command': 'a'})
+    waiting_task(queue)
+    mine = as_role(role)
+    for key in (queue.stream, queue.waiting, queue.conf, queue.go):
+        for words in (['DEL', key], ['UNLINK', key], ['PEXPIRE', key, 1], ['RENAME', key, 'other'],
+                      ['SET', key, 'x'], ['XTRIM', key, 'MAXLEN', 0], ['XGROUP', 'DESTROY', key, 'leat'],
+                      ['RESTORE', key, 0, 'x']):
+            with pytest.raises(redis.ResponseError, match=DENIED):
+                mine.execute_command(*words)
+    assert len(queue.places()) == 2
+
+
+# ---- the default user is off
+
+def test_without_a_login_nothing_is_allowed(redis_server, queue):
+    """A client that does not log in, or that has sent RESET, may do nothing."""
+    anonymous = redis.Redis(unix_socket_path=redis_server.socket)
+    with pytest.raises(redis.RedisError, match='Authentication required|NOAUTH'):
+        anonymous.xadd(queue.stream, {'command': 'evil'})
+    with redis_server.client(username='emails-producer', password='producer').client() as mine:
+        mine.execute_command('XADD', queue.stream, '*', 'command', 'true')
+        mine.execute_command('RESET')
+        with pytest.raises(redis.RedisError, match='Authentication required|NOAUTH'):
+            mine.execute_command('XADD', queue.stream, '*', 'command', 'evil')
+    anonymous.close()
+    assert queue.redis.xlen(queue.stream) == 1
+
+
+def test_replicas_and_sentinels_log_in(folder):
+    """The users that the file suggests for replicas and sentinels suffice for a failover."""
+    users = suggested_users()
+    path = write_acl(folder / 'leat.acl', users['root'], users['replica'], users['sentinel'])
+    options = {'include': path, 'masteruser': 'replica', 'masterauth': 'replica'}
+    servers = []
+
+    def start(make):
+        def one(port):
+            server = make(port)
+            server.login = {} if isinstance(server, Sentinel) else ROOT_LOGIN
+            return server
+        servers.append(start_on_free_port(one))
+        return servers[-1]
+    try:
+        master = start(lambda port: Server(folder / 'master', port, **options))
+        options['replicaof'] = f'127.0.0.1 {master.port}'
+        replica = start(lambda port: Server(folder / 'replica', port, **options))
+        wait_until(lambda: replica.is_linked(master), message=replica.log)
+        sentinel = start(lambda port: Sentinel(
+            folder / 'sentinel', port, master, 1, f'sentinel auth-user {NAME} sentinel',
+            f'sentinel auth-pass {NAME} sentinel'))
+        sentinel.hurry()
+        wait_until(lambda: sentinel.record()['num-slaves'] == '1', message=sentinel.log)
+        assert sentinel.record()['flags'] == 'master'
+        master.kill()
+        wait_until(replica.is_master, 60, message=sentinel.log)
+    finally:
+        for server in reversed(servers):
+            server.close()
