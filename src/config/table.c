@@ -139,7 +139,7 @@ const struct table_row table[TABLE_ROWS] = {
     {KEY("limits", "rate", "rate or none", "none", false,
          "Rate limit for the starts of tasks on all workers together, such as 20/s."),
      .type = TABLE_RATE, MEMBER(limits, rate)},
-    {KEY("limits", "burst", "integer", "1", false,
+    {KEY("limits", "burst", "integer", TEXT(QUEUE_DEFAULT_BURST), false,
          "Number of tasks that may start at once after a time without starts, if rate is set."),
      .type = TABLE_INTEGER, MEMBER(limits, burst), .low = 1, .high = 1000000000},
     {KEY("limits", "open_files", "integer, none or inherit", "inherit", true,

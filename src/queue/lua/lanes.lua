@@ -52,7 +52,7 @@ local function spec_of(q, lane)
     local parts = leat.spec_parts(settings ~= '' and leat.is_lane(settings) and settings or '')
     spec = {
       strict = parts[1] == 'strict', step = 1 / math.max(number_or(parts[1], 1), 0.001),
-      most = number_or(parts[2]), every_us = leat.interval_us(parts[3]), burst = number_or(parts[4], 1),
+      most = number_or(parts[2]), every_us = leat.interval_us(parts[3]), burst = number_or(parts[4], DEFAULT_BURST),
     }
     q.specs[lane] = spec
   end

@@ -94,7 +94,7 @@ function leat.read_pause_state(q)
     'rate')
   local closed_until, why = closed(q, leat.setting(v[2], 0, 0), leat.setting(v[3], 0, 0), v[4], v[5] or v[6])
   local every_us = v[7] and leat.interval_us(v[7])
-  local burst = every_us and leat.setting(redis.call('HGET', q[CONF], 'burst'), 1, 1)
+  local burst = every_us and leat.setting(redis.call('HGET', q[CONF], 'burst'), 1, DEFAULT_BURST)
   return leat.setting(v[1], MIN_LEASE_MS, DEFAULT_LEASE_MS), closed_until, why, every_us or nil, burst
 end
 
