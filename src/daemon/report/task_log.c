@@ -214,8 +214,9 @@ void task_log_ended_by_claim(const struct redisReply *ended, const struct redisR
                                      LOG_TEXT("LEAT_CAUSE", cause)};
         const struct redisReply *reason = value_at(reasons, i / 2);
         bool known = value_is_text(reason) && reason->len > 0;
-        log_event(LOG_ERR, LOG_ID_TASK_DEAD, fields, 3,
-                  "task %s: not started: %s%s%s; dead-lettered", tid, cause, known ? ": " : "",
+        bool started = strcmp(cause, "vanished") == 0; /* somebody deleted its entry while it ran */
+        log_event(LOG_ERR, LOG_ID_TASK_DEAD, fields, 3, "task %s: %s%s%s%s; dead-lettered", tid,
+                  started ? "" : "not started: ", cause, known ? ": " : "",
                   known ? reason->str : "");
     }
 }
