@@ -168,7 +168,7 @@ void task_log_ended(const struct attempt *attempt, const struct outcome *outcome
               "task %s: attempt %" PRId64 "%s %s: %s%s%s%s%s%s%s", attempt->task->tid,
               attempt->task->attempt, of, verb, how, *attempt->reason ? ", " : "", attempt->reason,
               ran ? " after " : "", ran ? took : "", ran ? " s" : "",
-              lost ? "; it runs again" : describe_outcome(outcome, done, then, sizeof then));
+              lost ? "" : describe_outcome(outcome, done, then, sizeof then));
 }
 
 void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid)
