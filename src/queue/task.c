@@ -270,28 +270,23 @@ static bool take_directory(struct task *task, const struct bytes *value,
 
 static bool take_timeout(struct task *task, const struct bytes *value, const struct reason *reason)
 {
-    if (has_nul(*value) || units_parse_duration(value->data, &task->timeout_ms)) {
-        return refuse(reason, "timeout is not a duration such as 30s or 5m");
-    }
-    return true;
+    bool wrong = has_nul(*value) || units_parse_duration(value->data, &task->timeout_ms);
+    return !wrong || refuse(reason, "timeout is not a duration such as 30s or 5m");
 }
 
 static bool take_max_attempts(struct task *task, const struct bytes *value,
                               const struct reason *reason)
 {
-    if (has_nul(*value) || units_parse_integer(value->data, 1, MAX_ATTEMPTS, &task->max_attempts)) {
-        return refuse(reason, "max_attempts is not a number from 1 to 1000000");
-    }
-    return true;
+    bool wrong =
+        has_nul(*value) || units_parse_integer(value->data, 1, MAX_ATTEMPTS, &task->max_attempts);
+    return !wrong || refuse(reason, "max_attempts is not a number from 1 to 1000000");
 }
 
 static bool take_lane(struct task *task, const struct bytes *value, const struct reason *reason)
 {
     (void)task; /* leat_claim has used it */
-    if (value->size > QUEUE_MAX_LANE || has_nul(*value)) {
-        return refuse(reason, "lane is more than 200 bytes, or holds a NUL byte");
-    }
-    return true;
+    bool wrong = value->size > QUEUE_MAX_LANE || has_nul(*value);
+    return !wrong || refuse(reason, "lane is more than 200 bytes, or holds a NUL byte");
 }
 
 static bool take_unique(struct task *task, const struct bytes *value, const struct reason *reason)
@@ -307,49 +302,40 @@ static bool take_unique_for(struct task *task, const struct bytes *value,
 {
     (void)task; /* leat_finish uses it */
     int64_t ms = 0;
-    if (value->size > 0 && (has_nul(*value) || units_parse_duration(value->data, &ms))) {
-        return refuse(reason, "unique_for is not a duration such as 30s or 5m");
-    }
-    return true;
+    bool wrong = value->size > 0 && (has_nul(*value) || units_parse_duration(value->data, &ms));
+    return !wrong || refuse(reason, "unique_for is not a duration such as 30s or 5m");
 }
 
 static bool take_result_ttl(struct task *task, const struct bytes *value,
                             const struct reason *reason)
 {
-    if (value->size > 0 &&
-        (has_nul(*value) || units_parse_duration(value->data, &task->result_ttl_ms))) {
-        return refuse(reason, "result_ttl is not a duration such as 30s or 5m");
-    }
-    return true;
+    bool wrong = value->size > 0 &&
+                 (has_nul(*value) || units_parse_duration(value->data, &task->result_ttl_ms));
+    return !wrong || refuse(reason, "result_ttl is not a duration such as 30s or 5m");
 }
 
 static bool take_max_output(struct task *task, const struct bytes *value,
                             const struct reason *reason)
 {
-    if (value->size > 0 && (has_nul(*value) || units_parse_size(value->data, &task->max_output) ||
-                            task->max_output == 0)) {
-        return refuse(reason, "max_output is not a size such as 64K or 10M");
-    }
-    return true;
+    bool wrong =
+        value->size > 0 && (has_nul(*value) || units_parse_size(value->data, &task->max_output) ||
+                            task->max_output == 0);
+    return !wrong || refuse(reason, "max_output is not a size such as 64K or 10M");
 }
 
 static bool take_live(struct task *task, const struct bytes *value, const struct reason *reason)
 {
     task->live = bytes_equal(*value, "1");
-    if (value->size > 0 && !task->live && !bytes_equal(*value, "0")) {
-        return refuse(reason, "live is neither 0 nor 1");
-    }
-    return true;
+    bool wrong = value->size > 0 && !task->live && !bytes_equal(*value, "0");
+    return !wrong || refuse(reason, "live is neither 0 nor 1");
 }
 
 static bool take_unique_next(struct task *task, const struct bytes *value,
                              const struct reason *reason)
 {
     (void)task; /* leat_enqueue has used it */
-    if (value->size > 0 && !bytes_equal(*value, "0") && !bytes_equal(*value, "1")) {
-        return refuse(reason, "unique_next is neither 0 nor 1");
-    }
-    return true;
+    bool wrong = value->size > 0 && !bytes_equal(*value, "0") && !bytes_equal(*value, "1");
+    return !wrong || refuse(reason, "unique_next is neither 0 nor 1");
 }
 
 /* leat_claim compares it with the clock of Redis; here it only has to be a number. */
@@ -358,11 +344,9 @@ static bool take_expires(struct task *task, const struct bytes *value, const str
     (void)task; /* nothing is kept */
     char *end = NULL;
     double seconds = has_nul(*value) ? NAN : strtod(value->data, &end);
-    if (!isfinite(seconds) || seconds < 0 || end != value->data + value->size ||
-        end == value->data) {
-        return refuse(reason, "expires is not a unix time in seconds");
-    }
-    return true;
+    bool wrong =
+        !isfinite(seconds) || seconds < 0 || end != value->data + value->size || end == value->data;
+    return !wrong || refuse(reason, "expires is not a unix time in seconds");
 }
 
 static bool take_bound(struct task *task, size_t bound, const struct bytes *value,
