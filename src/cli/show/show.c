@@ -22,10 +22,10 @@
 
 static const char help[] =
     "Usage: leat show [OPTION]... ID\n"
-    "Show everything about a task: its fields, its attempts, and the cause if it is a\n"
-    "dead letter. ID is the task's id or a prefix of it, its label (--id), or the id of\n"
-    "a dead letter's entry. If no task in the queue has that label, it means the newest\n"
-    "dead letter.\n"
+    "Show everything about a task: its fields, its attempts, and the cause if it\n"
+    "is a dead letter. ID is the task's id or a prefix of it, its label (--id), or\n"
+    "the id of a dead letter's entry. If no task in the queue has that label, it\n"
+    "means the newest dead letter.\n"
     "\n"
     "Options:\n"
     "  --json      print JSON with unshortened fields\n"
