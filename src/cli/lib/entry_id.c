@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool parse_number(const char **text, uint64_t *number)
 {
@@ -26,6 +27,15 @@ bool entry_parse(const char *text, struct entry_id *id)
         return false;
     }
     return parse_number(&text, &id->number) && *text == '\0';
+}
+
+bool entry_is_task(const char *text)
+{
+    static const char digits[] = "0123456789";
+    size_t first = strspn(text, digits);
+    size_t second = text[first] == '-' ? strspn(text + first + 1, digits) : 0;
+
+    return first > 0 && second > 0 && text[first + 1 + second] == '\0';
 }
 
 int entry_compare(const struct entry_id *a, const struct entry_id *b)

@@ -15,6 +15,10 @@ struct entry_id {
 /* Returns false if the text is not an id. */
 bool entry_parse(const char *text, struct entry_id *id);
 
+/* Returns true if the text has the form of a task's id. Its second half may exceed 64 bits, so it
+ * need not be the id of an entry. */
+bool entry_is_task(const char *text);
+
 /* Returns a negative number, 0 or a positive number, as strcmp does. */
 int entry_compare(const struct entry_id *a, const struct entry_id *b);
 

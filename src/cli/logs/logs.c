@@ -196,7 +196,6 @@ static void find_hosts(struct cli *cli, struct logs_task *task)
 
 static int report_nothing(struct cli *cli, struct logs_task *task, const char *where)
 {
-    struct entry_id id;
     char host[256] = "";
     bool elsewhere;
 
@@ -215,7 +214,7 @@ static int report_nothing(struct cli *cli, struct logs_task *task, const char *w
                       : ", or its output is not kept; see [output] to");
     } else if (task->known && task->live) {
         cli_error("%s has no output of task %s: it has not started", where, task->tid);
-    } else if (task->known && !entry_parse(task->tid, &id)) {
+    } else if (task->known && !entry_is_task(task->tid)) {
         cli_error("%s has no output of task %s: no task, dead letter or record in this host's "
                   "journal has this label; use the id of the task",
                   where, task->tid);
@@ -286,10 +285,9 @@ static int report_missing(struct cli *cli, struct logs_task *task,
 static int show(struct cli *cli, struct logs_task *task, const struct logs_options *options)
 {
     bool is_file = cli->config->output.to == CONFIG_OUTPUT_FILE && !options->directory;
-    struct entry_id id;
     int fd, status;
 
-    if (!entry_parse(task->tid, &id)) {
+    if (!entry_is_task(task->tid)) {
         logs_resolve_label(cli, task, options);
     }
     fd = is_file ? find_file(cli, task, options) : -1;
