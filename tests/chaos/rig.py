@@ -176,10 +176,11 @@ class Rig:
 
     def final(self):
         """The final event; workers still run."""
-        queue, letters = self.queue, []
+        queue, letters, dead = self.queue, [], set()
         for _, flat in queue.entries('dead'):
             own = trailer(flat)
             fields = dict(zip(flat[::2], flat[1::2]))
+            dead.add(own.get('leat.tid'))
             letters.append({
                 'n': int(fields.get(b'N', -1)), 'cause': own.get('leat.cause', ''),
                 'attempts': int(own.get('leat.attempts', 0)), 'crashes': int(own.get('leat.crashes', 0)),
@@ -188,7 +189,8 @@ class Rig:
         left = {'stream': redis.xlen(queue.stream), 'go': redis.xlen(queue.go),
                 'waiting': redis.hlen(queue.waiting), 'delayed': redis.zcard(queue.delayed),
                 'running': redis.hlen(queue.running), 'lanes': redis.zcard(queue.laned),
-                'pending': len(queue.pending()), 'cancel': redis.scard(queue.cancel)}
+                'pending': len(queue.pending()), 'cancel': redis.scard(queue.cancel),
+                'index': len(set(queue.index()) ^ dead)}
         stats = {name.decode('latin-1'): int(value) for name, value in redis.hgetall(queue.stats).items()
                  if value.lstrip(b'-').isdigit()}
         self._writer.say(

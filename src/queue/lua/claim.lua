@@ -71,21 +71,22 @@ local function pass_on(q, task, out)
 end
 
 -- Decides what happens to an entry that was read. 'claim': claim it; nothing is written yet. 'claimed': it was
--- claimed here. 'again': this consumer has claimed it before. 'defer': keep it until the worker is empty. nil: it
--- was requeued or ended.
+-- claimed here. 'defer': keep it until the worker is empty. nil: it was requeued or ended, or the worker that has
+-- claimed it keeps it.
 local function judge(q, task, record, out)
   if leat.give_back(q, task.token, record) then
     return nil
   elseif record and record.moved then
     return leat.requeue(q, task)
+  elseif record then
+    -- This worker has claimed it, and may run it: the group was recreated, or Redis had forgotten the claim.
+    return nil
   end
   local misfit = leat.misfit(task)
   if misfit then
     return leat.refuse(q, task, misfit)
   elseif leat.is_cancelled(q, task.tid) then
-    return leat.cancel_entry(q, task, record)
-  elseif record then
-    return not out.alone and 'again' or leat.requeue(q, task)
+    return leat.cancel_entry(q, task)
   end
   if task.expires and leat.is_expired(q, task) then
     leat.dead_letter(q, task, { cause = 'expired', reason = 'it expired before it could start' })
@@ -155,14 +156,12 @@ local function admit(q, tasks, out)
       out.alone = true
       out.deferred[#out.deferred + 1] = task.token
       redis.call('HSET', q[STATS], DEFERRED, q.now_text)
-    elseif verdict == 'claim' or verdict == 'claimed' or verdict == 'again' then
+    elseif verdict == 'claim' or verdict == 'claimed' then
       if verdict == 'claim' then
         task.plain = true
       end
       taken[#taken + 1] = task
-      if verdict ~= 'again' then
-        out.left, out.started = out.left - 1, out.started + 1
-      end
+      out.left, out.started = out.left - 1, out.started + 1
       out.alone, out.busy, out.bytes = task.crashes > 0, out.busy + 1, out.bytes + task.bytes
     end
   end
@@ -361,7 +360,7 @@ end
 -- have been claimed.
 -- Deferred tokens are unclaimed: name them again when nothing runs. Until then, a worker without tasks that claims
 -- takes one of them, and one that starts a scan requeues them. A named token that is in neither list no longer
--- belongs to this worker.
+-- belongs to this worker, or it has claimed it before.
 -- Claimed tasks are always returned: an error is reported only by a call that has claimed none.
 -- Safe to stop: entries that were read are pending and unclaimed. The consumer's next leat_register requeues them,
 -- or their leases expire.

@@ -164,8 +164,8 @@ def test_named_tokens_are_claimed_once(queue):
     unread = 's' + queue.entries('stream')[2][0]
     reply = queue.claim('w1', 0, named=[mine, mine, other, unread, 's1-1'])
     assert [task.token for task in reply['tasks']] == [mine]
-    again = queue.claim('w1', 0, 1, named=[mine])['tasks']
-    assert [(task.token, task.attempt) for task in again] == [(mine, 1)]
+    assert queue.claim('w1', 0, 1, named=[mine])['tasks'] == []
+    assert queue.renew('w1', [mine])['lost'] == []
     assert queue.redis.hlen(queue.running) == 2
 
 
@@ -412,6 +412,21 @@ def test_a_recreated_group_pauses_claims_for_a_lease(queue, client):
     assert tids(queue.begin('w2', 5)) == [waiting] and task.tid == running
     assert queue.pending('w1') == [task.token] and queue.renew('w1', [task.token])['lost'] == []
     assert queue.begin('w2', 5) == [] and queue.finish('w1', task) == 'ok'
+
+
+@pytest.mark.parametrize('blocked', [False, True])
+def test_a_running_task_that_is_delivered_again(queue, client, blocked):
+    """If the group is recreated, a worker that reads a task that it runs itself does not start it again: it
+    keeps the task, and the lease holds."""
+    [tid] = queue.add({'command': 'a'})
+    [task] = queue.begin('w1')
+    client.execute_command('XGROUP', 'DESTROY', 'emails', 'leat')
+    assert queue.register('w1', [task.token])['lost'] == [] and queue.pending() == []
+    client.hset(queue.conf, 'hold_until', queue.now() - 1)
+    named = queue.block('w1', 5) if blocked else []
+    assert queue.claim('w1', 5, 1, named=named)['tasks'] == [] and task.tid == tid
+    assert queue.pending('w1') == [task.token] and queue.renew('w1', [task.token])['lost'] == []
+    assert queue.finish('w1', task) == 'ok' and queue.places() == {}
 
 
 def test_a_paused_claim_requeues_named_tasks(queue, client):
