@@ -153,6 +153,27 @@ void queue_listen(struct command *command, const struct queue *queue, const char
                   wakeup_id);
 }
 
+void queue_probe(struct command *command, const struct queue *queue, enum queue_probe probe)
+{
+    const char *stream = queue->keys[QUEUE_KEY_STREAM];
+
+    switch (probe) {
+    case QUEUE_PROBE_READ:
+        /* from the greatest id to the smallest: nothing */
+        COMMAND_BEGIN(command, "XRANGE", stream, "+", "-");
+        break;
+    case QUEUE_PROBE_ADD:
+        COMMAND_BEGIN(command, "XADD", stream, "no-id", "command", "false");
+        break;
+    case QUEUE_PROBE_LOAD:
+        COMMAND_BEGIN(command, "FUNCTION", "LOAD", "no library");
+        break;
+    case QUEUE_PROBE_CONFIGURE:
+        COMMAND_BEGIN(command, "CONFIG", "SET", "no-setting-of-redis", "0");
+        break;
+    }
+}
+
 void queue_version(struct command *command)
 {
     COMMAND_BEGIN(command, "FCALL", "leat_version", "0");

@@ -97,6 +97,16 @@ void queue_enqueue_begin(struct command *command, const struct queue *queue);
 void queue_enqueue_task(struct command *command, const char *due, size_t field_count);
 void queue_enqueue_field(struct command *command, struct bytes name, struct bytes value);
 
+/* Commands that show by their reply whether the user has a right, and have no effect: Redis checks
+ * the rights before it refuses an argument. */
+enum queue_probe {
+    QUEUE_PROBE_READ,      /* the stream */
+    QUEUE_PROBE_ADD,       /* entries to the stream */
+    QUEUE_PROBE_LOAD,      /* functions */
+    QUEUE_PROBE_CONFIGURE, /* the server */
+};
+void queue_probe(struct command *command, const struct queue *queue, enum queue_probe probe);
+
 /* Operators' functions; see src/queue/lua. */
 void queue_init_group(struct command *command, const struct queue *queue);
 void queue_status(struct command *command, const struct queue *queue);

@@ -69,6 +69,9 @@ void doctor_sum(const struct doctor_report *report, size_t *repaired, size_t *le
  */
 int doctor_examine_server(struct doctor_report *report, bool *go_on);
 
+/* Connects once more, without user and password, and reports what such a client may do. */
+void doctor_examine_login(struct doctor_report *report);
+
 /* Examines all keys of the queue, page by page. Repairs findings if the report says so. Returns 0,
  * or an exit status after printing the error. */
 int doctor_examine_keys(struct doctor_report *report);

@@ -22,6 +22,14 @@ static const struct doctor_kind kinds[] = {
      "See the log of Redis; its disk may be full.", false},
     {"no-info", "INFO is not allowed", "Persistence could not be checked.", NULL,
      "Allow this user to run INFO.", true},
+    {"open", "a default user that may do something",
+     "Every client that can reach this Redis may do this, although the configuration has a "
+     "password. Whoever may add tasks can run commands on the workers.",
+     NULL, "Turn the user default off; leat.acl shows how.", false},
+    {"no-password", "Redis asks for no password",
+     "Every client that can reach this Redis may do this. Whoever may add tasks can run commands "
+     "on the workers.",
+     NULL, "Use the Redis users of leat.acl.", true},
     {"library-missing", "the function library is missing",
      "Producers can only enqueue with XADD, and no worker can take tasks.",
      "loads the library of this leat", "Start a worker, or have an administrator run leat init.",

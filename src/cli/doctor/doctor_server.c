@@ -255,6 +255,9 @@ int doctor_examine_server(struct doctor_report *report, bool *go_on)
 
     *go_on = false;
     status = status == EX_OK ? examine_server(report) : status;
+    if (status == EX_OK) {
+        doctor_examine_login(report);
+    }
     status = status == EX_OK ? examine_library(report, go_on) : status;
     if (status == EX_OK && *go_on) {
         status = examine_workers(report);

@@ -8,14 +8,33 @@ import pytest
 from harness.daemon import is_sanitized, program, write_config
 from harness.functions.damages import ALSO, CASES, make_acked, settle
 from harness.queue import LIBRARY, Queue
+from harness.servers.acl import ROOT_LOGIN, suggested_users, write_acl
 
 OK, LEFT, REPAIRED, EX_UNAVAILABLE, EX_NOPERM, EX_CONFIG = 0, 1, 2, 69, 77, 78
 
 
 @pytest.fixture
-def redis_server(redis_servers):
+def closed(redis_servers, folder):
+    """A function that starts a server on which only users of leat.acl and root may do something."""
+    path = write_acl(folder / 'leat.acl', suggested_users()['root'])
+
+    def start(**options):
+        server = redis_servers(include=path, **options)
+        server.login = ROOT_LOGIN
+        return server
+    return start
+
+
+@pytest.fixture
+def redis_server(closed):
     """A server with an append-only file, so that nothing is wrong with it."""
-    return redis_servers(appendonly='yes')
+    return closed(appendonly='yes')
+
+
+@pytest.fixture
+def base_config(base_config):
+    base_config['redis'].update(user='root', password='root')
+    return base_config
 
 
 @pytest.fixture
@@ -92,18 +111,50 @@ def test_many_findings_are_counted_and_a_few_are_shown(doctor, leat, queue):
 
 # ---- around the queue
 
-def test_servers_that_can_lose_tasks(doctor, redis_servers, queue):
+def test_servers_that_can_lose_tasks(doctor, closed, queue):
     """Eviction, a missing append-only file, a replica, and a server that does not tell are reported."""
     def look(server, **options):
         return doctor(config={'redis': {'socket': server.socket, **options}})
-    one = redis_servers(maxmemory='100mb', maxmemory_policy='allkeys-lru')
+    one = closed(maxmemory='100mb', maxmemory_policy='allkeys-lru')
     Queue(one.client()).load()
     code, found = look(one)
     assert (code, set(found)) == (LEFT, {'eviction', 'snapshots-only', 'unbegun'})
-    assert look(one, user=None)[0] == LEFT
     one.client().execute_command('ACL', 'SETUSER', 'shy', 'on', '>word', '~*', '+@all', '-info')
     code, found = look(one, user='shy', password='word')
     assert (code, set(found)) == (OK, {'no-info', 'unbegun'})
+
+
+# what each right lets a client do that does not log in
+RIGHTS = {'+xrange ~emails': 'read tasks', '+xadd ~emails': 'add tasks',
+          '+function|load': 'replace the functions', '+config|set': 'configure Redis'}
+
+
+@pytest.mark.parametrize('rights', [*RIGHTS, ' '.join(RIGHTS)])
+def test_what_a_client_without_a_login_may_do(doctor, leat, client, queue, rights):
+    """The rights of the default user are a fault if the configuration has a password, and a note if it has none.
+    To look changes nothing."""
+    queue.register('w1')
+    client.execute_command('ACL', 'SETUSER', 'default', 'on', 'nopass', 'resetkeys', '-@all', *rights.split())
+    before = {key: client.dump(key) for key in client.keys()}, client.config_get()
+    code, found = doctor()
+    assert (code, list(found)) == (LEFT, ['open'])
+    said = [text for right, text in RIGHTS.items() if right in rights]
+    assert found['open']['examples'][0]['detail'] == ', '.join(said)
+    assert 'leat.acl' in leat('doctor').stdout
+    assert ({key: client.dump(key) for key in client.keys()}, client.config_get()) == before
+    client.execute_command('ACL', 'SETUSER', 'default', '~*', '+@all')
+    code, found = doctor(config={'redis': {'user': None, 'password': None}})
+    assert (code, list(found), found['no-password']['note']) == (OK, ['no-password'], True)
+    assert found['no-password']['examples'][0]['detail'] == ', '.join(RIGHTS.values())
+
+
+def test_a_default_user_without_rights(doctor, client, queue):
+    """A default user that is off, has another password, or may only use other keys is no finding."""
+    queue.register('w1')
+    for rules in (['off'], ['on', '>word', '~*', '+@all'], ['resetpass', 'nopass', 'resetkeys', '-@all', '+ping'],
+                  ['~other', '+xadd', '+xrange', '+function|list', '+config|get']):
+        client.execute_command('ACL', 'SETUSER', 'default', *rules)
+        assert doctor() == (OK, {}), rules
 
 
 def test_a_replica(doctor, redis_servers, folder, wait_until):
@@ -114,8 +165,8 @@ def test_a_replica(doctor, redis_servers, folder, wait_until):
     # no server is at that address, but this one is a replica from then on
     second.client().execute_command('REPLICAOF', '127.0.0.1', '1')
     wait_until(lambda: second.client().info()['role'] == 'slave')
-    code, found = doctor(config={'redis': {'socket': second.socket}})
-    assert code == LEFT and 'replica' in found
+    code, found = doctor(config={'redis': {'socket': second.socket, 'user': None, 'password': None}})
+    assert code == LEFT and 'replica' in found and 'add tasks' in found['no-password']['examples'][0]['detail']
     assert first.answers()
 
 
