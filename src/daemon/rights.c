@@ -11,6 +11,7 @@
 
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "config/types/addresses.h"
 #include "exec/start/identity.h"
 
 int rights_hide(void)
@@ -45,10 +46,66 @@ static bool is_in_file(const char *password, const char *file, const char *crede
     return password && !file && !credential;
 }
 
+/* Whether others may read on the way what is sent to this host without TLS. */
+static bool is_elsewhere(const char *host)
+{
+    return host && strcmp(host, "localhost") != 0 && strncmp(host, "127.", 4) != 0 &&
+           strcmp(host, "::1") != 0;
+}
+
+/* The first address in the list (NULL: none) that is not of this host, or NULL. */
+static const char *first_elsewhere(char *const *addresses)
+{
+    char host[ADDRESSES_HOST_SIZE];
+    int64_t port;
+
+    for (char *const *address = addresses; address && *address; address++) {
+        if (addresses_split(*address, host, &port) == 0 && is_elsewhere(host)) {
+            return *address;
+        }
+    }
+    return NULL;
+}
+
+/* The server gets the password; sentinels and nodes of a Cluster are taken to be where it is. */
+static const char *server_elsewhere(const struct config_redis *redis)
+{
+    if (redis->sentinels || redis->cluster) {
+        return first_elsewhere(redis->sentinels ? redis->sentinels : redis->cluster);
+    }
+    return !redis->socket && is_elsewhere(redis->host) ? redis->host : NULL;
+}
+
+static void warn_unencrypted(const struct config *config, const char *key, const char *host)
+{
+    log_text(LOG_WARNING,
+             "%s: %s: sent unencrypted to %s; set [redis] tls = yes, or use a tunnel: see TLS in "
+             "leatd(8)",
+             config->path, key, host);
+}
+
+static void warn_of_plain_connections(const struct config *config)
+{
+    const struct config_redis *redis = &config->redis;
+    const char *server = server_elsewhere(redis), *sentinel = first_elsewhere(redis->sentinels);
+
+    if (redis->tls) {
+        return;
+    }
+    if (redis->password && server) {
+        warn_unencrypted(config, "password", server);
+    }
+    if (redis->sentinel_password && sentinel) {
+        warn_unencrypted(config, "sentinel_password", sentinel);
+    }
+}
+
 void rights_warn(const struct config *config)
 {
     const struct config_redis *redis = &config->redis;
     struct stat status;
+
+    warn_of_plain_connections(config);
     bool has_password =
         is_in_file(redis->password, redis->password_file, redis->password_credential) ||
         is_in_file(redis->sentinel_password, redis->sentinel_password_file,

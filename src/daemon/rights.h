@@ -17,7 +17,8 @@ int rights_hide(void);
  * starts. */
 int rights_check(const struct config *config);
 
-/* Warns about a password in a file that all users can read. */
+/* Warns about a password in a file that all users can read, and about one that is sent to another
+ * host without TLS. */
 void rights_warn(const struct config *config);
 
 #endif

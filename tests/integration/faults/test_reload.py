@@ -68,6 +68,30 @@ def test_password_that_all_users_can_read(folder, key, mode, warned):
     assert (f'{path}: password: readable by all users; run: chgrp leat ' in done.stderr) == warned
 
 
+@pytest.mark.parametrize('redis, warned', [
+    ({'host': '192.0.2.1', 'password': 'x'}, 'password: sent unencrypted to 192.0.2.1;'),
+    ({'host': 'db.example', 'user': 'me', 'password': 'x'}, 'password: sent unencrypted to db.example;'),
+    ({'host': '2001:db8::1', 'password': 'x'}, 'password: sent unencrypted to 2001:db8::1;'),
+    ({'cluster': '127.0.0.1:1, 192.0.2.1:2', 'password': 'x'}, 'password: sent unencrypted to 192.0.2.1:2;'),
+    ({'sentinels': 's.example:1', 'master': 'm', 'password': 'x'}, 'password: sent unencrypted to s.example:1;'),
+    ({'sentinels': 's.example:1', 'master': 'm', 'sentinel_password': 'x'},
+     'sentinel_password: sent unencrypted to s.example:1;'),
+    ({'host': '192.0.2.1'}, None), ({'password': 'x'}, None), ({'host': '127.1.2.3', 'password': 'x'}, None),
+    ({'host': 'localhost', 'password': 'x'}, None), ({'host': '::1', 'password': 'x'}, None),
+    ({'socket': '/run/redis.sock', 'password': 'x'}, None),
+    ({'sentinels': '[::1]:1', 'master': 'm', 'password': 'x', 'sentinel_password': 'x'}, None)])
+def test_password_over_plain_tcp(folder, redis, warned):
+    """A password that goes to another host without TLS is no error, but a warning names the host and the
+    remedy."""
+    path = write_config(folder / 'queue.ini', {'queue': {'name': 'emails'}, 'redis': redis})
+    path.chmod(0o600)
+    done = leatd('-t', '-c', path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count('sent unencrypted') == (warned is not None)
+    if warned:
+        assert f'{path}: {warned} set [redis] tls = yes' in done.stderr
+
+
 @pytest.mark.parametrize('argv, said', [
     ([], 'with -c FILE'), (['-t'], 'with -c FILE'), (['--nonsense'], '--nonsense'), (['-c'], "'c'"),
     (['x.ini'], 'unexpected argument: x.ini; name the queue with -q, or its configuration with -c'),
