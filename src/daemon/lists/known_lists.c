@@ -26,26 +26,16 @@ struct list *known_lists_find(const struct known_lists *known, struct bytes name
     return found ? *found : NULL;
 }
 
-/* ---- by age ---- */
-
-static void unlink_age(struct known_lists *known, struct list *list)
+void known_lists_init(struct known_lists *known)
 {
-    *(list->up ? &list->up->down : &known->youngest) = list->down;
-    *(list->down ? &list->down->up : &known->oldest) = list->up;
-}
-
-static void link_youngest(struct known_lists *known, struct list *list)
-{
-    list->up = NULL;
-    list->down = known->youngest;
-    *(list->down ? &list->down->up : &known->oldest) = list;
-    known->youngest = list;
+    *known = (struct known_lists){0};
+    TAILQ_INIT(&known->ages);
 }
 
 void known_lists_touch(struct known_lists *known, struct list *list)
 {
-    unlink_age(known, list);
-    link_youngest(known, list);
+    TAILQ_REMOVE(&known->ages, list, age);
+    TAILQ_INSERT_HEAD(&known->ages, list, age);
 }
 
 /* ---- adding and forgetting ---- */
@@ -53,7 +43,7 @@ void known_lists_touch(struct known_lists *known, struct list *list)
 static void forget(struct known_lists *known, struct list *list)
 {
     (void)tdelete(list, &known->root, compare); /* cannot fail: the list is in the tree */
-    unlink_age(known, list);
+    TAILQ_REMOVE(&known->ages, list, age);
     known->count--;
     known->pinned -= list->pinned;
     free((char *)list->name.data);
@@ -67,8 +57,8 @@ static bool can_forget(const struct list *list)
 
 static bool make_room(struct known_lists *known)
 {
-    struct list *list = known->oldest;
-    for (int i = 0; i < TRIES && list; i++, list = list->up) {
+    struct list *list = TAILQ_LAST(&known->ages, list_ages);
+    for (int i = 0; i < TRIES && list; i++, list = TAILQ_PREV(list, list_ages, age)) {
         if (can_forget(list)) {
             forget(known, list);
             return true;
@@ -94,7 +84,7 @@ struct list *known_lists_add(struct known_lists *known, struct bytes name, bool 
     if (!tsearch(list, &known->root, compare)) {
         goto fail;
     }
-    link_youngest(known, list);
+    TAILQ_INSERT_HEAD(&known->ages, list, age);
     known->count++;
     known->pinned += pinned;
     return list;
@@ -107,7 +97,7 @@ fail:
 
 void known_lists_clear(struct known_lists *known)
 {
-    while (known->oldest) {
-        forget(known, known->oldest);
+    while (!TAILQ_EMPTY(&known->ages)) {
+        forget(known, TAILQ_FIRST(&known->ages));
     }
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/timer.h"
 #include "queue/task.h"
@@ -35,15 +36,18 @@ struct list {
     unsigned losses;        /* changes in a row after which other workers had taken everything */
     int64_t lost_ns;        /* when the last loss was */
     struct timer wait;      /* the backoff after losses */
-    struct list *next;      /* the next list in line for a round */
-    struct list *up, *down; /* by the age of the last item: up is younger */
+    TAILQ_ENTRY(list) line; /* of lists for a round */
+    TAILQ_ENTRY(list) age;  /* of the last item */
 };
 
 struct known_lists {
-    void *root; /* of tsearch */
-    struct list *youngest, *oldest;
+    void *root;                       /* of tsearch */
+    TAILQ_HEAD(list_ages, list) ages; /* the youngest first */
     size_t count, pinned;
 };
+
+/* Makes it empty. */
+void known_lists_init(struct known_lists *known);
 
 struct list *known_lists_find(const struct known_lists *known, struct bytes name);
 

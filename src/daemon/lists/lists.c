@@ -107,11 +107,12 @@ static struct list *add(struct lists *lists, struct bytes name, bool pinned)
 static void on_changed(void *context, const struct bytes *key)
 {
     struct lists *lists = context;
-    struct list *list = key ? known_lists_find(&lists->known, *key) : lists->known.youngest;
+    struct list *list =
+        key ? known_lists_find(&lists->known, *key) : TAILQ_FIRST(&lists->known.ages);
     if (key && !list && take_has_prefix(&lists->worker->config->intake, *key)) {
         list = add(lists, *key, false); /* it had to make room for others */
     }
-    for (; list; list = key ? NULL : list->down) {
+    for (; list; list = key ? NULL : TAILQ_NEXT(list, age)) {
         on_change(list);
     }
     take_start_rounds(lists->take);
@@ -144,7 +145,8 @@ static void on_seek_failed(void *context, const char *error)
 
 static void look_at_pinned(struct lists *lists)
 {
-    for (struct list *list = lists->known.youngest; list; list = list->down) {
+    struct list *list;
+    TAILQ_FOREACH(list, &lists->known.ages, age) {
         if (list->pinned && !timer_runs(&list->wait)) {
             take_schedule(lists->take, list);
         }
@@ -164,7 +166,8 @@ static void on_up(void *context)
     struct lists *lists = context;
     const struct config_intake *intake = &lists->worker->config->intake;
     double period = (double)intake->scan_ms / 1000;
-    for (struct list *list = lists->known.youngest; list; list = list->down) {
+    struct list *list;
+    TAILQ_FOREACH(list, &lists->known.ages, age) {
         take_schedule(lists->take, list);
     }
     timer_repeat_s(&lists->look, period);
@@ -179,7 +182,8 @@ static void on_down(void *context)
     struct lists *lists = context;
     seek_end(lists->seek);
     timer_stop(&lists->look);
-    for (struct list *list = lists->known.youngest; list; list = list->down) {
+    struct list *list;
+    TAILQ_FOREACH(list, &lists->known.ages, age) {
         timer_stop(&list->wait);
     }
     take_reset(lists->take);
@@ -265,6 +269,7 @@ struct lists *lists_new(struct worker_context *worker)
         return NULL;
     }
     lists->worker = worker;
+    known_lists_init(&lists->known);
     timer_init(&lists->look, worker->loop, on_look, lists);
     if (create_parts(lists) || add_configured(lists)) {
         lists_free(lists);

@@ -25,9 +25,9 @@ struct take {
     struct watch *watch;
     struct known_lists *known;
     struct take_events events;
-    struct list *first, *last; /* in line for a round */
-    int rounds;                /* under way */
-    bool full;                 /* the log says that the queue is full */
+    TAILQ_HEAD(, list) line; /* of lists for a round */
+    int rounds;              /* under way */
+    bool full;               /* the log says that the queue is full */
     int warnings;
     int64_t pause_ms; /* the last pause; 0: items were taken since */
     struct timer pause;
@@ -230,17 +230,15 @@ void take_schedule(struct take *take, struct list *list)
         return;
     }
     list->queued = true;
-    list->next = NULL;
-    *(take->first ? &take->last->next : &take->first) = list;
-    take->last = list;
+    TAILQ_INSERT_TAIL(&take->line, list, line);
 }
 
 void take_start_rounds(struct take *take)
 {
-    while (take->first && take->rounds < ROUNDS_MAX && !timer_runs(&take->pause) &&
+    while (!TAILQ_EMPTY(&take->line) && take->rounds < ROUNDS_MAX && !timer_runs(&take->pause) &&
            watch_is_up(take->watch)) {
-        struct list *list = take->first;
-        take->first = list->next;
+        struct list *list = TAILQ_FIRST(&take->line);
+        TAILQ_REMOVE(&take->line, list, line);
         list->queued = false;
         start_round(take, list);
     }
@@ -254,10 +252,11 @@ static void on_pause(void *context)
 void take_reset(struct take *take)
 {
     timer_stop(&take->pause);
-    for (struct list *list = take->known->youngest; list; list = list->down) {
+    struct list *list;
+    TAILQ_FOREACH(list, &take->known->ages, age) {
         list->queued = list->busy = list->has_items = list->woken = list->changed = false;
     }
-    take->first = take->last = NULL;
+    TAILQ_INIT(&take->line);
     take->rounds = 0;
 }
 
@@ -272,6 +271,7 @@ struct take *take_new(struct worker_context *worker, struct watch *watch, struct
         take->watch = watch;
         take->known = known;
         take->events = *events;
+        TAILQ_INIT(&take->line);
         timer_init(&take->pause, worker->loop, on_pause, take);
     }
     return take;

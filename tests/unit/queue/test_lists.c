@@ -193,7 +193,8 @@ static struct bytes numbered(char text[32], int number)
 static void finds_lists_by_name(void **state)
 {
     (void)state;
-    struct known_lists known = {0};
+    struct known_lists known;
+    known_lists_init(&known);
     char text[32];
     for (int i = 0; i < 1000; i++) {
         assert_non_null(known_lists_add(&known, numbered(text, i * 7919 % 1000), false));
@@ -216,7 +217,8 @@ static void finds_lists_by_name(void **state)
 static void the_oldest_makes_room(void **state)
 {
     (void)state;
-    struct known_lists known = {0};
+    struct known_lists known;
+    known_lists_init(&known);
     char text[32];
     struct list *pinned = known_lists_add(&known, (struct bytes){"pinned", 6}, true);
     for (int i = 0; i < KNOWN_MAX; i++) {
@@ -235,7 +237,8 @@ static void the_oldest_makes_room(void **state)
     assert_ptr_equal(known_lists_find(&known, (struct bytes){"pinned", 6}), pinned);
 
     /* while all of the old ones are busy there is no room */
-    for (struct list *list = known.youngest; list; list = list->down) {
+    struct list *list;
+    TAILQ_FOREACH(list, &known.ages, age) {
         list->queued = true;
     }
     assert_null(known_lists_add(&known, numbered(text, -1), false));
