@@ -4,12 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <hiredis/hiredis.h>
-
 #include "cli/enqueue/enqueue.h"
 #include "cli/enqueue/replica_wait.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_fields.h"
 
 static const char help[] =
     "Usage: leat enqueue [OPTION]... [--] COMMAND-LINE...\n"
@@ -120,20 +117,17 @@ static int say_exists(const struct draft *draft)
 
 static int enqueue_one(struct cli *cli, struct enqueue_options *options)
 {
-    struct redisReply *reply;
+    char tid[QUEUE_CURSOR_SIZE];
     bool is_new;
-    int status;
+    int status = task_enqueue(cli, options, tid, &is_new);
 
-    reply = task_enqueue(cli, options, &status);
-    if (!reply) {
+    if (status != EX_OK) {
         return status;
     }
-    is_new = bytes_equal(fields_value(reply->element[1]), "new");
-    enqueue_print(options, is_new, fields_value(reply->element[2]), label_of(&options->common));
+    enqueue_print(options, is_new, bytes_of(tid), label_of(&options->common));
     if (!is_new) {
         status = say_exists(&options->common);
     }
-    freeReplyObject(reply);
     /* also if the task was in the queue before: the caller may repeat an enqueue that failed here
      */
     return status == EX_OK ? cli_wait_replicas(cli, 1) : status;

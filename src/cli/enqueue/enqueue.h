@@ -11,6 +11,7 @@
 #include "cli/enqueue/draft.h"
 #include "cli/enqueue/signing.h"
 #include "cli/lib/cli.h"
+#include "queue/replies.h"
 
 #define TASK_VALID_MS (INT64_C(86400) * 1000)
 #define TASK_VALID_MOST_MS                                                                         \
@@ -82,9 +83,11 @@ int task_complete(struct cli *cli, struct enqueue_options *options, int argc, ch
 bool task_ready(const struct cli *cli, const struct enqueue_options *options, struct draft *draft,
                 char *reason, size_t reason_size);
 
-/* Checks, signs and enqueues the task, and connects for that. Returns the reply of leat_enqueue for
- * freeReplyObject, or NULL after printing the error and setting *status. */
-struct redisReply *task_enqueue(struct cli *cli, struct enqueue_options *options, int *status);
+/* Checks, signs and enqueues the task, and connects for that. Sets *is_new, and tid to the id of
+ * the task, or of the one that was in the queue before. Returns 0, or an exit status after printing
+ * the error. */
+int task_enqueue(struct cli *cli, struct enqueue_options *options, char tid[QUEUE_CURSOR_SIZE],
+                 bool *is_new);
 
 void task_options_free(struct enqueue_options *options);
 

@@ -8,10 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <hiredis/hiredis.h>
+
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/enqueue/enqueue.h"
 #include "cli/lib/moment.h"
+#include "cli/lib/reply_fields.h"
 #include "queue/calls.h"
 
 /* ---- options */
@@ -353,26 +356,31 @@ bool task_ready(const struct cli *cli, const struct enqueue_options *options, st
     return draft_is_listed(draft, cli->config, reason, reason_size);
 }
 
-struct redisReply *task_enqueue(struct cli *cli, struct enqueue_options *options, int *status)
+int task_enqueue(struct cli *cli, struct enqueue_options *options, char tid[QUEUE_CURSOR_SIZE],
+                 bool *is_new)
 {
     struct command command = {0};
     struct redisReply *reply;
     char reason[256];
-    const char *due = options->due[0] ? options->due : "0";
+    int status;
 
     if (!task_ready(cli, options, &options->common, reason, sizeof reason)) {
         cli_error("workers would refuse the task: %s", reason);
-        *status = EX_DATAERR;
-        return NULL;
+        return EX_DATAERR;
     }
-    *status = cli_connect(cli);
-    if (*status != EX_OK) {
-        return NULL;
+    status = cli_connect(cli);
+    if (status != EX_OK) {
+        return status;
     }
     queue_enqueue_begin(&command, &cli->queue);
-    draft_append(&options->common, due, &command);
-    reply = cli_call(cli, &command, "cannot enqueue", 3, status);
-    return reply;
+    draft_append(&options->common, options->due[0] ? options->due : "0", &command);
+    reply = cli_call(cli, &command, "cannot enqueue", 3, &status);
+    if (reply) {
+        *is_new = bytes_equal(fields_value(reply->element[1]), "new");
+        bytes_copy(fields_value(reply->element[2]), tid, QUEUE_CURSOR_SIZE);
+        freeReplyObject(reply);
+    }
+    return status;
 }
 
 void task_options_free(struct enqueue_options *options)

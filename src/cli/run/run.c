@@ -9,13 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <hiredis/hiredis.h>
-
 #include "base/units.h"
 #include "cli/enqueue/enqueue.h"
 #include "cli/enqueue/replica_wait.h"
-#include "cli/lib/reply_fields.h"
-#include "queue/replies.h"
 
 #define LEAST_TTL_MS 60000
 #define DEFAULT_TTL "1h"
@@ -157,19 +153,14 @@ static int add_defaults(const struct cli *cli, struct enqueue_options *options)
     return fine ? EX_OK : cli_no_memory();
 }
 
-static int enqueue(struct cli *cli, struct enqueue_options *options, char *tid, size_t size)
+static int enqueue(struct cli *cli, struct enqueue_options *options, char tid[QUEUE_CURSOR_SIZE])
 {
-    struct redisReply *reply;
     bool is_new;
-    int status;
+    int status = task_enqueue(cli, options, tid, &is_new);
 
-    reply = task_enqueue(cli, options, &status);
-    if (!reply) {
+    if (status != EX_OK) {
         return status;
     }
-    is_new = bytes_equal(fields_value(reply->element[1]), "new");
-    bytes_copy(fields_value(reply->element[2]), tid, size);
-    freeReplyObject(reply);
     if (is_new) {
         (void)cli_wait_replicas(cli, 1); /* it prints the error; follow the task anyway */
         return EX_OK;
@@ -229,7 +220,7 @@ static int start(struct cli *cli, struct enqueue_options *options, int argc, cha
         return RUN_FAILED;
     }
     run_catch_signals();
-    status = enqueue(cli, options, tid, sizeof tid);
+    status = enqueue(cli, options, tid);
     return status == EX_OK ? follow(cli, options, tid) : RUN_FAILED;
 }
 

@@ -20,11 +20,9 @@
 struct redisReply *status_call(struct cli *cli, int *status)
 {
     struct command command = {0};
-    struct redisReply *reply;
 
     queue_status(&command, &cli->queue);
-    reply = cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, status);
-    return reply;
+    return cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, status);
 }
 
 static void copy_text(const json_t *heartbeat, const char *name, char *text, size_t size)
