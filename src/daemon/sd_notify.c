@@ -51,7 +51,7 @@ void sd_notify_status(const struct worker_figures *figures)
     }
     int sent =
         sd_notifyf(0,
-                   "STATUS=%s%s%s%s: %zu of %zu running; %" PRIu64 " succeeded, %" PRIu64
+                   "STATUS=%s%s%s%s: %zu of %zu slots busy; %" PRIu64 " succeeded, %" PRIu64
                    " retried, %" PRIu64 " dead, %" PRIu64 " returned, %" PRIu64 " cancelled",
                    prefix, trouble, *prefix || *trouble ? "; " : "", figures->state,
                    figures->running, figures->slots, ended[VERDICT_SUCCESS], ended[VERDICT_RETRY],

@@ -44,7 +44,7 @@ def test_no_guard_can_be_started(daemon, queue, client, latch, folder, manager):
     [before] = [row for row in rows if 'open files' in row]
     hard = before.split()[4]
     # one process may start, which is enough for a status but not for a guard
-    wait_until(lambda: any('1 of 2 running' in text for text in manager.having('STATUS')),
+    wait_until(lambda: any('1 of 2 slots busy' in text for text in manager.having('STATUS')),
                message=lambda: f'{manager.messages}')
     looks = []
     wait_until(lambda: looks.append(set(map(int, os.listdir(f'/proc/{worker.pid}/fd')))) or len(looks) > 20)

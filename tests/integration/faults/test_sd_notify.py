@@ -77,20 +77,20 @@ def test_ready_without_redis(daemon, redis_server, manager):
     manager.wait('READY')
     worker.wait_log('no session with Redis')
     before = manager.messages[:[('READY' in one) for one in manager.messages].index(True)]
-    assert re.match(rf'no session with Redis: .*{redis_server.socket}.*; running: 0 of 4 running; ',
+    assert re.match(rf'no session with Redis: .*{redis_server.socket}.*; running: 0 of 4 slots busy; ',
                     [one['STATUS'] for one in before if 'STATUS' in one][-1])
     assert 'ready' not in worker.log()
     redis_server.restart()
     worker.wait_log('ready: queue emails, 4 slots')
     assert 'registered with Redis' in worker.log() and manager.having('READY') == ['1']
-    wait_until(lambda: manager.having('STATUS')[-1].startswith('running: 0 of 4 running; '))
+    wait_until(lambda: manager.having('STATUS')[-1].startswith('running: 0 of 4 slots busy; '))
 
 
 def test_status_has_figures(daemon, queue, manager, latch):
     """The status has running tasks and outcomes, soon after a change."""
     daemon({'retry': {'max_attempts': 2}}, env=manager.environment()).wait_ready()
     queue.add({'command': 'true'}, {'command': 'false'}, {'command': latch.command})
-    wanted = '1 of 4 running; 1 succeeded, 1 retried, 1 dead'
+    wanted = '1 of 4 slots busy; 1 succeeded, 1 retried, 1 dead'
     wait_until(lambda: any(wanted in text for text in manager.having('STATUS')), 5,
                lambda: f'{wanted}: {manager.messages}')
 
