@@ -86,6 +86,11 @@ static const struct subcommand *find_subcommand(const char *name)
     return NULL;
 }
 
+static bool is_help(const char *word)
+{
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 /* leat help [COMMAND | ini [KEY]] */
 static int run_help(int argc, char **argv)
 {
@@ -101,6 +106,9 @@ static int run_help(int argc, char **argv)
     if (argc > 2) {
         cli_error("unexpected argument: %s; see leat --help", argv[2]);
         return EX_USAGE;
+    }
+    if (is_help(argv[1])) {
+        return help_usage();
     }
     subcommand = find_subcommand(argv[1]);
     return subcommand ? help_command(subcommand) : EX_USAGE;

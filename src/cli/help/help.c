@@ -10,6 +10,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static const char usage[] =
+    "Usage: leat help [COMMAND | ini [KEY]]\n"
+    "Open the manual of a command, or explain keys of configuration files. Without\n"
+    "operands, list the commands.\n"
+    "\n"
+    "Examples:\n"
+    "  leat help enqueue   open the manual of leat enqueue\n"
+    "  leat help ini       list the keys of configuration files\n"
+    "  leat help ini task  list the keys of a section\n"
+    "  leat help ini KEY   explain a key: its type, its default, its meaning\n"
+    "\n"
+    "Exit codes:\n"
+    "  0   success\n"
+    "  64  wrong usage: there is no such command or key\n"
+    "  74  the output cannot be written\n";
+
+int help_usage(void)
+{
+    /* cli_flush reports failures */
+    (void)fputs(usage, stdout);
+    return EX_OK;
+}
+
 /* Runs man without output. Returns true if it exits with 0. */
 static bool man_succeeds(char *const *argv)
 {

@@ -192,6 +192,13 @@ def test_help_of_an_unknown_command():
     assert (code, out) == (64, '') and 'did you mean cancel?' in err
 
 
+@pytest.mark.parametrize('word', ['help', '--help', '-h'])
+def test_help_of_help(word):
+    """leat help help, --help and -h print the usage of leat help."""
+    code, out, err = ask(word)
+    assert (code, err) == (0, '') and out.startswith('Usage: leat help [COMMAND | ini [KEY]]\n')
+
+
 def test_help_takes_one_command():
     """leat help refuses a second operand instead of ignoring it."""
     code, out, err = ask('cancel', 'list')
