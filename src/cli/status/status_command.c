@@ -26,7 +26,7 @@ static const char help[] =
     "queue was created. The exit code tells whether the queue is healthy.\n"
     "\n"
     "Counts of tasks and BUSY are current. RATE, DONE and FAILED of a worker are as\n"
-    "of its last heartbeat (BEAT); a worker sends three in a lease. A worker is lost\n"
+    "of its last heartbeat (SEEN); a worker sends three in a lease. A worker is lost\n"
     "if it has been silent for one lease.\n"
     "\n"
     "Without -q and -c, on a host with several queues, leat status prints one line\n"

@@ -129,7 +129,7 @@ static int render_workers(const struct status *status, const struct output *outp
         {.title = "RATE", .right = true, .leave_out = 5},
         {.title = "DONE", .right = true, .leave_out = 4},
         {.title = "FAILED", .right = true},
-        {.title = "BEAT", .right = true, .leave_out = 6},
+        {.title = "SEEN", .right = true, .leave_out = 6},
         {.title = "UP", .right = true, .leave_out = 2},
         {.title = "VERSION", .flexible = true, .leave_out = 1},
     };
