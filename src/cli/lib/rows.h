@@ -23,8 +23,9 @@ int rows_walk(struct cli *cli, const char *what, bool whole, rows_visit *visit, 
 /* The whole command if the row has it, or else its preview. */
 struct bytes rows_command(const struct redisReply *row);
 
-/* The row as JSON, with command_cut if it has only a preview of the command. Returns NULL without
- * memory. */
+/* The row as JSON, with command_cut if it has only a preview of the command. A row without
+ * whole_command does not tell whether a command of QUEUE_PREVIEW bytes was cut, so that gets
+ * command_cut too. Returns NULL without memory. */
 json_t *rows_json(const struct redisReply *row);
 
 /* Add a cell: the command of the task with its fields and the beginning of its payload, or how long
