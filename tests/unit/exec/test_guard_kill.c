@@ -19,7 +19,7 @@
 #include "exec/guard/guard_kill.h"
 #include "exec/tree/env_tag.h"
 
-enum { PLACE = 3, ROUNDS = 5000, TICKS = 3 };
+enum { PLACE = 3, ROUNDS = 500, TICKS = 3 };
 
 static struct guard_shared *shared; /* too large for a stack */
 
@@ -94,8 +94,8 @@ static void reap(pid_t pid)
     }
 }
 
-/* Runs rounds until one returns this. Returns the last result. */
-/* The pauses grow as those of a guard, which gives a busy machine time to execute a program. */
+/* Runs rounds until one returns this. Returns the last result. The pauses grow as those of a guard,
+ * which gives a busy machine time to execute a program. */
 static enum guard_left kill_until(enum guard_left wanted)
 {
     enum guard_left left = GUARD_LEFT_LIVING;
