@@ -6,11 +6,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/timer.h"
-#include "daemon/report/live_chunks.h"
 #include "queue/result_streams.h"
 #include "redis/error.h"
 
@@ -25,7 +26,20 @@ enum {
     STALL_MS = 2000,     /* the longest that a process is blocked while Redis takes nothing */
     KEEP_RUNNING_MS = 3600 * 1000, /* how long Redis keeps the stream after each entry */
     KEEP_ENDED_MS = 600 * 1000,    /* how long after an attempt's last entry */
+    ENTRY_COST = 2048,             /* of an entry beside its bytes: memory here and in Redis */
 };
+
+#define CHUNK_SIZE ((size_t)8 * 1024) /* bytes of output in one chunk */
+
+struct chunk {
+    TAILQ_ENTRY(chunk) link;
+    struct queue_output output; /* all but the data */
+    struct buffer data;
+    char how[48];
+};
+
+/* Chunks in order; the list owns them. */
+TAILQ_HEAD(live_chunks, chunk);
 
 /* Freed when the attempt has ended and all its output was answered. */
 struct live_task {
@@ -55,13 +69,35 @@ struct live {
     struct timer stall; /* runs while processes are blocked */
 };
 
+/* ---- chunks ---- */
+
+/* Returns the cost of keeping and sending the chunk: its bytes, and a fixed overhead. */
+static size_t chunk_cost(const struct chunk *chunk)
+{
+    return ENTRY_COST + chunk->data.size;
+}
+
+static void free_chunk(struct chunk *chunk)
+{
+    buffer_free(&chunk->data);
+    free(chunk);
+}
+
+static void free_chunks(struct live_chunks *chunks)
+{
+    for (struct chunk *chunk; (chunk = TAILQ_FIRST(chunks));) {
+        TAILQ_REMOVE(chunks, chunk, link);
+        free_chunk(chunk);
+    }
+}
+
 /* ---- tasks ---- */
 
 static void free_task(struct live_task *task)
 {
     TAILQ_REMOVE(&task->live->tasks, task, link);
-    live_chunks_free(&task->queued);
-    live_chunks_free(&task->in_flight);
+    free_chunks(&task->queued);
+    free_chunks(&task->in_flight);
     free(task->tid);
     free(task);
 }
@@ -153,7 +189,7 @@ static void on_sent(void *context, const struct redisReply *reply)
         live->refused = true;
         log_text(LOG_WARNING, "task %s: live output lost: %s", task->tid, why);
     }
-    chunk_free(chunk);
+    free_chunk(chunk);
     free_if_done(task);
     if (was_full && live->bytes < ALL_MOST) {
         unblock_some(live); /* no tick follows if nothing is left to send */
