@@ -110,11 +110,13 @@ int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
         value_number_at(reply, 3, &out->closed_until_ms) || !(out->why = value_text_at(reply, 4)) ||
         value_number_at(reply, 5, &out->next_due_ms) ||
         copy_text(out->cursor, sizeof out->cursor, value_text_at(reply, 6)) ||
-        !value_are_texts(value_at(reply, 9))) {
+        !value_are_texts(value_at(reply, 9)) ||
+        (value_at(reply, 12) && !value_are_texts(value_at(reply, 12)))) {
         return value_malformed();
     }
     out->ended = value_at(reply, 9);
     out->reasons = value_at(reply, 11);
+    out->unread = value_at(reply, 12);
     if (read_tasks(value_at(reply, 7), out) || read_deferred(value_at(reply, 8), out) ||
         read_causes(value_at(reply, 10), out)) {
         queue_claim_reply_free(out); /* free() keeps errno */

@@ -36,6 +36,7 @@ struct queue_claim_reply {
     size_t deferred_count;
     const struct redisReply *ended; /* in the reply: tid, cause, … of tasks that this call ended */
     const struct redisReply *reasons; /* in the reply: why, of each; NULL: an older library */
+    const struct redisReply *unread;  /* in the reply: tokens to name again; NULL: none */
 };
 /* Returns 0; the caller then calls queue_claim_reply_free, which frees the tasks that are left. −1
  * (errno is EPROTO or ENOMEM) leaves nothing to free. */

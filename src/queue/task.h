@@ -70,6 +70,9 @@ struct task *task_decode(const struct redisReply *reply);
  * ENOMEM. */
 struct task *task_decode_damaged(const struct redisReply *reply);
 
+/* The bytes of its fields. */
+size_t task_bytes(const struct task *task);
+
 /* Notes how the task's earlier attempts ended: names of causes, separated by spaces. */
 void task_note_ends(struct task *task, const char *causes);
 

@@ -30,6 +30,8 @@ static const char help[] =
     "  max_crashes       worker crashes after which a task is dead-lettered; at\n"
     "                    least 1\n"
     "  max_length        waiting tasks; more are refused. 0 or none: no limit\n"
+    "  max_task          largest task, such as 16M; larger ones are refused. At\n"
+    "                    least 64K; 0 or none: no limit\n"
     "  dead_keep         age at which dead letters are deleted. 0 or none: never\n"
     "  dead_keep_number  dead letters to keep, the newest. 0 or none: all\n"
     "  rate              starts of all workers together: 20/s, 100/m, 5000/h; none:\n"
@@ -55,7 +57,7 @@ static const char help[] =
     "  64  wrong usage\n"
     "  65  the value was refused\n" CLI_EXITS;
 
-enum kind { DURATION, NUMBER, RATE };
+enum kind { DURATION, NUMBER, SIZE, RATE };
 
 /* A setting under its own name, and the form in which Redis stores it. */
 struct setting {
@@ -70,6 +72,7 @@ static const struct setting settings[] = {
     {"lease", "lease_ms", DURATION, false, 1000, offsetof(struct config, queue.lease_ms)},
     {"max_crashes", "max_crashes", NUMBER, false, 1, offsetof(struct config, queue.max_crashes)},
     {"max_length", "max_length", NUMBER, true, 0, offsetof(struct config, queue.max_length)},
+    {"max_task", "max_task", SIZE, true, 0, offsetof(struct config, queue.max_task)},
     {"dead_keep", "dead_keep_ms", DURATION, true, 0, offsetof(struct config, dead.keep_ms)},
     {"dead_keep_number", "dead_keep_number", NUMBER, true, 0,
      offsetof(struct config, dead.keep_number)},
@@ -126,6 +129,11 @@ static int read_number(const struct cli *cli, const struct setting *setting, con
 
     if (setting->kind == DURATION) {
         status = cli_duration(cli, setting->name, text, &value);
+    } else if (setting->kind == SIZE) {
+        if (units_parse_size(text, &value) != 0) {
+            return cli_usage(cli, "%s: invalid size '%s'; use one such as 16M", setting->name,
+                             text);
+        }
     } else {
         status = cli_integer(cli, setting->name, text, setting->least, &value);
     }

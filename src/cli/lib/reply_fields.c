@@ -84,9 +84,10 @@ int64_t fields_stamp(struct bytes value, struct bytes *by)
 /* Other members are text, even if they look like a number: a label or an exit status may. */
 static bool is_number_name(const char *name)
 {
-    static const char *const numbers[] = {"max_crashes", "max_length",   "dead_keep_number",
-                                          "hold_until",  "outage_until", "floor_until",
-                                          "protocol",    "begun",        "fence"};
+    static const char *const numbers[] = {
+        "max_crashes",      "max_length", "max_task",     "large_until",
+        "dead_keep_number", "hold_until", "outage_until", "floor_until",
+        "protocol",         "begun",      "fence"};
     size_t size = strlen(name);
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {

@@ -38,10 +38,11 @@ struct claim_loop {
     struct outcomes *outcomes;
 
     enum claim_loop_state state;
-    bool scheduled;                       /* there may be something to claim */
-    bool deferred;                        /* the tokens wait until the worker is empty */
-    bool backlog;                         /* the last claim brought all that it asked for */
-    bool scanning;                        /* a scan is in flight */
+    bool scheduled; /* there may be something to claim */
+    bool deferred;  /* the tokens wait until the worker is empty */
+    bool backlog;   /* the last claim brought all that it asked for */
+    bool scanning;  /* a scan is in flight */
+    bool careful;   /* the last claim was not answered: its tasks may have been too large */
     uint64_t claim_wakeups, scan_wakeups; /* the count of wakeups when each was sent */
     char **tokens;                        /* read and not claimed; owned strings */
     size_t token_count;
@@ -147,15 +148,23 @@ static void on_claimed(void *context, const struct redisReply *reply)
         return;
     }
     claim_loop->state = CLAIM_IDLE;
+    claim_loop->careful = false;
     handle_reply(claim_loop, &answer, claim_loop->claim_wakeups);
     /* if the read waited for the task that filled the last slot, the next read will wait, too; a
      * request that came since the claim was sent stays */
     claim_loop->backlog = claim_loop->wanted > 0 && answer.task_count >= claim_loop->wanted;
     claim_loop->scheduled |= claim_loop->wanted > 0 ? claim_loop->backlog : !claim_loop->waited;
+    size_t bytes = 0;
     for (size_t i = 0; i < answer.task_count; i++) {
         struct task *task = answer.tasks[i];
         answer.tasks[i] = NULL;
+        bytes += task_bytes(task);
         slots_take(claim_loop->slots, task, claim_loop->claim_sent_ns);
+    }
+    /* the claim stopped early: others may be there, and a blocking read would transfer one twice */
+    claim_loop->scheduled |= bytes >= QUEUE_MOVE_BYTES;
+    for (size_t i = 0; answer.unread && i < answer.unread->elements; i++) {
+        add_token(claim_loop, answer.unread->element[i]->str);
     }
     for (size_t i = 0; i < answer.deferred_count; i++) {
         add_token(claim_loop, answer.deferred[i]);
@@ -170,7 +179,8 @@ static void on_claimed(void *context, const struct redisReply *reply)
 
 static void claim(struct claim_loop *claim_loop, size_t wanted)
 {
-    wanted = wanted < QUEUE_NAMED_MAX ? wanted : QUEUE_NAMED_MAX;
+    size_t most = claim_loop->careful ? 1 : QUEUE_NAMED_MAX;
+    wanted = wanted < most ? wanted : most;
     size_t taken = slots_taken(claim_loop->slots);
     queue_claim(&claim_loop->worker->command, claim_loop->worker->queue,
                 claim_loop->worker->consumer, (int64_t)wanted, (int64_t)taken, "",
@@ -199,12 +209,12 @@ static void on_blocked(void *context, const struct redisReply *reply)
     }
 }
 
-/* A read that finds entries at once brings up to `count` from each of the two streams. */
-static void block(struct claim_loop *claim_loop, size_t count)
+/* A read that finds entries at once brings one from each of the two streams: they can be of any
+ * size, and the claim brings more. */
+static void block(struct claim_loop *claim_loop)
 {
-    count = count < QUEUE_NAMED_MAX / 2 ? count : QUEUE_NAMED_MAX / 2;
     queue_block(&claim_loop->worker->command, claim_loop->worker->queue,
-                claim_loop->worker->consumer, (int64_t)count);
+                claim_loop->worker->consumer, 1);
     if (session_block(claim_loop->worker->session, on_blocked, claim_loop) == 0) {
         claim_loop->block_sent_ns = clock_boot_ns();
         claim_loop->state = CLAIM_BLOCKED;
@@ -267,7 +277,7 @@ static void turn_idle(struct claim_loop *claim_loop, bool may_claim)
     } else if (room + ahead > 0 && claim_loop->scheduled) {
         claim(claim_loop, room + ahead);
     } else if (room > 0) {
-        block(claim_loop, room);
+        block(claim_loop);
     }
 }
 
@@ -349,6 +359,7 @@ void claim_loop_down(struct claim_loop *claim_loop)
     reclaim_down(claim_loop->reclaim);
     timer_stop(&claim_loop->scan);
     forget_tokens(claim_loop);
+    claim_loop->careful |= claim_loop->state == CLAIM_SENT;
     claim_loop->state = CLAIM_IDLE;
     claim_loop->scanning = false;
     claim_loop->cursor[0] = '\0';

@@ -26,15 +26,6 @@ static int grow(struct waiting *waiting)
     return 0;
 }
 
-static size_t size_of(const struct task *task)
-{
-    size_t size = 0;
-    for (size_t i = 0; i < task->field_count; i++) {
-        size += task->fields[i].name.size + task->fields[i].value.size;
-    }
-    return size;
-}
-
 int waiting_add(struct waiting *waiting, struct task *task, int64_t sent_ns, int64_t taken_ns)
 {
     if (waiting->count == waiting->capacity && grow(waiting)) {
@@ -42,7 +33,7 @@ int waiting_add(struct waiting *waiting, struct task *task, int64_t sent_ns, int
     }
     struct waiting_task *last =
         &waiting->ring[(waiting->first + waiting->count++) % waiting->capacity];
-    *last = (struct waiting_task){task, sent_ns, taken_ns, size_of(task)};
+    *last = (struct waiting_task){task, sent_ns, taken_ns, task_bytes(task)};
     waiting->size += last->size;
     return 0;
 }

@@ -59,6 +59,7 @@ int shared_defaults_make(struct shared_defaults *shared_defaults, const struct c
     if (add_number(shared_defaults, "lease_ms", config->queue.lease_ms) ||
         add_number(shared_defaults, "max_crashes", config->queue.max_crashes) ||
         add_number(shared_defaults, "max_length", config->queue.max_length) ||
+        add_number(shared_defaults, "max_task", config->queue.max_task) ||
         add_number(shared_defaults, "dead_keep_ms", config->dead.keep_ms) ||
         add_number(shared_defaults, "dead_keep_number", config->dead.keep_number) ||
         add(shared_defaults, "rate", config->limits.rate ? config->limits.rate : "") ||

@@ -35,7 +35,7 @@ local function refusal(q, task)
   if task.lane and not leat.may_be_lane(task.lane) then
     return leat.LANE_PROBLEM
   end
-  return task.unique and leat.unique_problem(q, task) or nil
+  return (task.id or task.unique) and leat.name_problem(task) or task.unique and leat.unique_problem(q, task) or nil
 end
 
 -- Part of a whole step: claims a task that holds something.
@@ -82,7 +82,7 @@ local function judge(q, task, record, out)
     -- This worker has claimed it, and may run it: the group was recreated, or Redis had forgotten the claim.
     return nil
   end
-  local misfit = leat.misfit(task)
+  local misfit = not record and leat.size_problem(q, task) or leat.misfit(task)
   if misfit then
     return leat.refuse(q, task, misfit)
   elseif leat.is_cancelled(q, task.tid) then
@@ -184,21 +184,25 @@ end
 
 -- Claims what the blocking read returned, if it is still there and no other consumer has claimed it. The lease
 -- starts now, not with the delivery. XCLAIM takes a pending entry from whoever has it; without a record, nobody
--- has claimed it.
+-- has claimed it. After very large ones, the rest is left to the next call.
 local function admit_named(q, named, out)
   if #named == 0 then
     return
   end
   local records = redis.call('HMGET', q[RUNNING], unpack(named))
-  local tasks, seen = {}, {}
+  local tasks, seen, bytes = {}, {}, 0
   for i, token in ipairs(named) do
-    if not seen[token] and (not records[i] or is_pending(q, token)) then
+    if bytes >= MOVE_BYTES then
+      out.unread = out.unread or {}
+      out.unread[#out.unread + 1] = token
+    elseif not seen[token] and (not records[i] or is_pending(q, token)) then
       seen[token] = true
       local stream, id = stream_of(q, token)
       local found = redis.call('XCLAIM', stream, q.group, q.consumer, '0', id)[1]
       if found then
         local task = decode(token, found[2])
-        task.packed = records[i]
+        task.packed, bytes = records[i], bytes + task.bytes
+        leat.note_size(q, task.bytes)
         tasks[#tasks + 1] = task
       elseif records[i] then
         try(out, leat.settle_vanished, q, token)
@@ -236,19 +240,34 @@ end
 
 -- Whether this call may claim more. If it has passed a task on, it may not, since another worker must read that task.
 local function may_go_on(out)
-  return not out.alone and not out.passed and out.bytes < MOVE_BYTES
+  return not out.alone and not out.passed and out.bytes < MOVE_BYTES and out.read < MOVE_BYTES
+end
+
+-- Reads up to `step` entries and appends their tasks. Returns whether there were fewer, and the bytes of the largest.
+local function read_some(q, kind, step, tasks, out)
+  local stream, largest, n = stream_of(q, kind), 0, #tasks
+  local got = redis.call('XREADGROUP', 'GROUP', q.group, q.consumer, 'COUNT', step, 'STREAMS', stream, '>')
+  for i, entry in ipairs(got and got[1][2] or {}) do
+    local task = decode(kind .. entry[1], entry[2])
+    tasks[n + i], largest = task, math.max(largest, task.bytes)
+    out.read = out.read + task.bytes
+  end
+  leat.note_size(q, largest)
+  return #tasks - n < step, largest
 end
 
 -- Claims up to `wanted` new tasks. Returns how many are still wanted. Dropped tasks do not count as claimed, but
--- they limit the work.
-local function read(q, kind, wanted, out)
-  local stream, dropped, most = stream_of(q, kind), 0, READ_STEP
+-- they limit the work. The size of an entry is not known before it is read, and Redis stands still while it is: so
+-- the first entry is read alone, and more at once only after small ones. `most`: more, if their sizes are known.
+local function read(q, kind, wanted, out, most)
+  local dropped = 0
+  most = most or 1
   while wanted > 0 and dropped < PAGE and may_go_on(out) do
-    local step = math.min(wanted, most)
-    local got = redis.call('XREADGROUP', 'GROUP', q.group, q.consumer, 'COUNT', step, 'STREAMS', stream, '>')
-    local tasks = {}
-    for i, entry in ipairs(got and got[1][2] or {}) do
-      tasks[i] = decode(kind .. entry[1], entry[2])
+    local step, tasks = math.min(wanted, most), {}
+    local is_end, largest = read_some(q, kind, step, tasks, out)
+    if step < wanted and step == 1 and not is_end and largest < SMALL_ENTRY and not leat.has_large(q) then
+      most = READ_STEP
+      is_end, largest = read_some(q, kind, math.min(wanted, most) - 1, tasks, out)
     end
     if #tasks > 0 then
       read_records(q, tasks)
@@ -257,10 +276,11 @@ local function read(q, kind, wanted, out)
       local claimed = #out.claimed - before
       wanted, dropped = wanted - claimed, dropped + #tasks - claimed
     end
-    if #tasks < step then
+    if is_end then
       break
-    end
-    if out.bytes < SMALL_BYTES then
+    elseif largest >= SMALL_ENTRY then
+      most = 1
+    elseif most > 1 and out.bytes < SMALL_BYTES then
       most = math.min(2 * most, READ_MOST)
     end
   end
@@ -279,8 +299,8 @@ local function read_all(q, wanted, out)
     wanted = read(q, 'g', wanted, out)
   end
   if leat.has_lanes(q) then
-    leat.read_fair(q, wanted, function(kind, some)
-      return read(q, kind, some, out)
+    leat.read_fair(q, wanted, function(kind, some, most)
+      return read(q, kind, some, out, most)
     end, function()
       return may_go_on(out)
     end)
@@ -326,8 +346,10 @@ local function settle_rate(q, out, room)
 end
 
 -- The last parts of the reply, which are left out if they are empty: nearly always.
-local function more_of(causes, reasons)
-  if reasons then
+local function more_of(causes, reasons, unread)
+  if unread then
+    return causes or {}, reasons or {}, unread
+  elseif reasons then
     return causes or {}, reasons
   end
   return causes
@@ -356,11 +378,12 @@ end
 -- paused, drained, rate), next due ms (0: none), scan cursor ('': done), claimed tasks {token, tid, attempt, crashes,
 -- fence, enqueued ms, {name, value …}}, deferred tokens, {tid, cause …} of tasks that this call ended without
 -- running them: dead letters, or cancelled; {token, causes} of claimed tasks that were tried before, one cause for
--- each earlier attempt; the reason of each task that was ended, in the same order. With why 'rate', some tasks may
--- have been claimed.
+-- each earlier attempt; the reason of each task that was ended, in the same order; named tokens that this call has
+-- not looked at, as the tasks before them were very large: name them again. With why 'rate', some tasks may have been
+-- claimed.
 -- Deferred tokens are unclaimed: name them again when nothing runs. Until then, a worker without tasks that claims
--- takes one of them, and one that starts a scan requeues them. A named token that is in neither list no longer
--- belongs to this worker, or it has claimed it before.
+-- takes one of them, and one that starts a scan requeues them. A named token that is in none of these lists no
+-- longer belongs to this worker, or it has claimed it before.
 -- Claimed tasks are always returned: an error is reported only by a call that has claimed none.
 -- Safe to stop: entries that were read are pending and unclaimed. The consumer's next leat_register requeues them,
 -- or their leases expire.
@@ -381,7 +404,7 @@ function leat.claim(keys, args)
   end
 
   local out = {
-    claimed = {}, deferred = {}, alone = false, busy = busy, bytes = 0, started = 0,
+    claimed = {}, deferred = {}, alone = false, busy = busy, bytes = 0, read = 0, started = 0,
     left = math.huge, rate = every_us and { every_us = every_us, burst = burst },
   }
   read_rate(q, out)
@@ -411,7 +434,7 @@ function leat.claim(keys, args)
   end
   return {
     PROTOCOL, q.now_text, lease, str(closed_until), why, leat.next_due(q) or '0', cursor, out.claimed, out.deferred,
-    q.ended, more_of(out.causes, q.reasons)
+    q.ended, more_of(out.causes, q.reasons, out.unread)
   }
 end
 

@@ -1,6 +1,6 @@
 do -- Dead letters: writes one.
 
--- Writes a dead letter. letter: cause, status, reason, record, stdout, stderr, usage, damaged. If the task has
+-- Writes a dead letter. letter: cause, status, reason, record, stdout, stderr, usage, damaged, size. If the task has
 -- more fields than one call can write, leat.packed has all of them.
 function leat.write_dead_letter(q, task, letter)
   local list, n
@@ -40,6 +40,7 @@ function leat.write_dead_letter(q, task, letter)
   add('leat.stderr', letter.stderr)
   add('leat.usage', letter.usage)
   add('leat.damaged', letter.damaged)
+  add('leat.size', letter.size)
   add('leat.fields', str(own_pairs))
   leat.put_index(q, task.tid, 'd' .. add_entry(q, q[DEAD], list))
 end

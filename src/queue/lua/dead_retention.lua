@@ -177,7 +177,7 @@ end
 
 local function hand_out_new(q, consumer, wanted, out)
   while #out.letters < wanted and out.bytes < MOVE_BYTES do
-    local step = math.min(wanted - #out.letters, READ_STEP)
+    local step = math.min(wanted - #out.letters, next_step(#out.letters, out.bytes))
     local got = redis.call('XREADGROUP', 'GROUP', TELLERS, consumer, 'COUNT', step, 'STREAMS', q[DEAD], '>')
     local entries = got and got[1][2] or {}
     for _, entry in ipairs(entries) do

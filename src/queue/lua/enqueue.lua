@@ -1,10 +1,11 @@
 do -- Enqueue.
 
 -- Refuses what leat_claim would refuse, before anything is written. Returns the task as add_task takes it.
-local function check_fields(fields, index)
-  local seen = {}
+local function check_fields(q, fields, index)
+  local seen, bytes = {}, 0
   for i = 1, #fields, 2 do
     local name = fields[i]
+    bytes = bytes + #name + #fields[i + 1]
     if name:sub(1, 5) == 'leat.' then
       fail('REFUSED task ' .. index .. ': field ' .. shown(name) .. ': names that begin with leat. are reserved; rename it')
     elseif seen[name] then
@@ -24,10 +25,16 @@ local function check_fields(fields, index)
   if lane and not leat.may_be_lane(lane) then
     fail('REFUSED task ' .. index .. ': ' .. leat.LANE_PROBLEM)
   end
-  return {
-    fields = fields, id = value_of('id'), lane = lane, unique = value_of('unique'),
+  local item = {
+    fields = fields, id = value_of('id'), lane = lane, unique = value_of('unique'), bytes = bytes,
     follow = value_of('unique_next') == '1', expires = seen.expires,
   }
+  local problem = leat.name_problem(item) or leat.size_problem(q, item)
+  if problem then
+    fail('REFUSED task ' .. index .. ': ' .. problem)
+  end
+  leat.note_size(q, bytes)
+  return item
 end
 leat.check_fields = check_fields
 
@@ -39,7 +46,7 @@ leat.refuse_count = refuse_count
 -- Checks a task that is due at that time (ms; 0: now), before anything is written. Returns it as add_task takes
 -- it.
 local function make_item(q, fields, index, due)
-  local item = check_fields(fields, index)
+  local item = check_fields(q, fields, index)
   item.due = due
   -- leat_claim dead-letters a task that is merely late, such as that of a repeated call.
   local expires = due > q.now and item.expires and tonumber(item.expires)

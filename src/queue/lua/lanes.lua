@@ -298,7 +298,9 @@ end
 -- When a task of a lane becomes ready, the record of its earlier attempt follows it.
 local function start_step(q, lane, tag, member)
   local spec, tid = spec_of(q, lane), tid_of(member)
-  local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
+  local packed = redis.call('HGET', q[WAITING], tid)
+  local list = leat.unpack_waiting(packed)
+  q.promoted_bytes = (q.promoted_bytes or 0) + #(packed or '')
   zset_drop(q, LANED, member)
   if #members(q, lane, 1) > 0 then
     zset_put(q, LANES, tag_text(tag + spec.step), lane)
@@ -349,15 +351,16 @@ end
 -- Returns how many were put there and how many of them were claimed.
 local function read_lanes(q, wanted, tag, read)
   local up = 0
-  while up < wanted and up < PAGE and start_next(q, tag) do
+  q.promoted_bytes = 0
+  while up < wanted and up < PAGE and q.promoted_bytes < MOVE_BYTES and start_next(q, tag) do
     up = up + 1
   end
-  local left = up > 0 and read('g', up) or 0
+  local left = up > 0 and read('g', up, up) or 0
   q.promoted = nil
   return up, up - left
 end
 
--- Claims up to `wanted` tasks in fair order as long as may_go_on(). read(kind, how many) claims tasks of go or the
+-- Claims up to `wanted` tasks in fair order as long as may_go_on(). read(kind, how many, how many of them at once) claims tasks of go or the
 -- stream and returns how many are still wanted. Dropped tasks count, too, which limits the work.
 function leat.read_fair(q, wanted, read, may_go_on)
   local stream_is_empty, dropped = false, 0

@@ -32,15 +32,17 @@ local VERSION = 4 -- increase it with each change of the library: workers replac
 local STREAM, BELL, WAITING, DELAYED, NAMES, CONF, STATS, LANES, LANED = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local GO, RUNNING, DEAD, WORKERS, CANCEL, AWAITED = 10, 11, 12, 13, 14, 15
 
-local READ_STEP = 8 -- entries to read at once while their sizes are unknown
+local READ_STEP = 8 -- entries to read at once after a small one, as their sizes are not known before
+local SMALL_ENTRY = 8192 -- bytes; after a larger one, only one more is read at once
 local READ_MOST, SMALL_BYTES = 32, 65536 -- read up to so many at once as long as all together are so small
-local MOVE_BYTES = 16 * 1024 * 1024 -- a call that has read or moved so many bytes stops there and says so
 local HISTORY = 2000 -- bytes of history that a task keeps
 -- leases between two sweeps for leftovers; also the silence after which a consumer is deleted
 local SWEEP_LEASES = 10
 local DEFAULT_LEASE_MS = DEFAULT_LEASE_S * 1000 -- if conf was damaged by hand
 local TOO_MANY_FIELDS = 'more than ' .. MAX_FIELDS .. ' fields'
 local MAX_DIGITS = 15 -- of a time in ms
+local LARGE_BYTES, LARGE_MS = 1024 * 1024, 3600000 -- after a task so large, a queue is read entry by entry for so long
+local LEAST_MAX_TASK = 65536 -- smaller tasks are not compared with max_task
 local EXACT = 2 ^ 53 -- from here on, a number does not represent every whole number exactly
 local ID_WIDTH = 20 -- most digits of each half of an id
 local GREATEST_HALF = '18446744073709551615' -- of the id of an entry
@@ -93,6 +95,11 @@ function CLOCK.__index(q, name)
   return rawget(q, name)
 end
 
+-- How many entries to read next, after `number` of them with so many bytes together.
+local function next_step(number, bytes)
+  return number > 0 and bytes < number * SMALL_ENTRY and READ_STEP or 1
+end
+
 local opened = {} -- its only member is the queue of the present call, for its errors
 
 -- The queue of this call. Each routine gets it as q: the keys by number, and the values that all routines share.
@@ -103,7 +110,7 @@ local function open(keys, wanted, group, consumer)
   -- All fields are set here, because Lua copies a table that grows.
   local q = {
     group = group, consumer = consumer, ended = {}, undo = false, freed = false, now_us = nil, now = nil,
-    now_text = nil, plain = nil, due = nil, unpack(keys),
+    now_text = nil, plain = nil, due = nil, large_until = nil, unpack(keys),
   }
   opened[1] = setmetatable(q, CLOCK)
   return q

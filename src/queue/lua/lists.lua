@@ -58,7 +58,7 @@ local function collect(kind, key, n)
   local items, seen, bytes, at = {}, {}, 0, 0
   while at and #items < n and bytes < INTAKE_BYTES do
     local got
-    got, at = kind.read(key, at, math.min(READ_STEP, n - #items))
+    got, at = kind.read(key, at, math.min(next_step(#items, bytes), n - #items))
     for _, item in ipairs(got) do
       if #items < n and not (kind == KINDS.set and seen[item]) then
         items[#items + 1], seen[item] = item, kind == KINDS.set
@@ -96,7 +96,7 @@ local function make_task(q, item, how, index)
   if how.unique then
     fields[#fields + 1], fields[#fields + 2] = 'unique', unique_of(value)
   end
-  local task = leat.check_fields(fields, index)
+  local task = leat.check_fields(q, fields, index)
   task.due = due
   return task
 end

@@ -23,6 +23,20 @@ function leat.holder_of(q, key)
   return value:match('^(%S+) ?(%S*)$')
 end
 
+local TID_FORM = '^' .. ('%d'):rep(13) .. '%d*%-%d+$'
+local NO_LABEL = 'id: has the form of the id of a task; choose another one'
+local LONG_LABEL = 'id: longer than ' .. MAX_KEY .. ' bytes; shorten it'
+local LONG_KEY = 'unique: longer than ' .. MAX_KEY .. ' bytes; shorten it, or give its hash'
+
+-- Why a task may not have its label or its unique key at any time, or nil. A label of the form of a task's id could
+-- stand for that task.
+function leat.name_problem(task)
+  if task.id and (#task.id > MAX_KEY or task.id:match(TID_FORM)) then
+    return #task.id > MAX_KEY and LONG_LABEL or NO_LABEL
+  end
+  return task.unique and #task.unique > MAX_KEY and LONG_KEY or nil
+end
+
 -- Why a task may not have its unique key now, or nil.
 function leat.unique_problem(q, task)
   if not task.unique then
@@ -40,9 +54,9 @@ function leat.unique_problem(q, task)
   return name .. ' is held by ' .. holder
 end
 
--- The tid of the living task with that label, or the argument itself.
+-- The tid of the living task with that label, or the argument itself. What has the form of a tid is no label.
 function leat.tid_of(q, id)
-  return redis.call('HGET', q[NAMES], 'i:' .. id) or id
+  return not id:match(TID_FORM) and redis.call('HGET', q[NAMES], 'i:' .. id) or id
 end
 
 -- Part of a whole step. token: of the running attempt, or nil.

@@ -177,6 +177,10 @@ local function dead_retry_step(q, id, task)
   if task.lane and not leat.may_be_lane(task.lane) then
     fail('REFUSED ' .. leat.LANE_PROBLEM)
   end
+  problem = leat.name_problem(task)
+  if problem then
+    fail('REFUSED ' .. problem)
+  end
   if leat.is_expired(q, task) then
     fail('REFUSED ' .. task.tid .. ' has expired, so it could not start; drop it')
   end
@@ -213,6 +217,8 @@ function leat.dead_retry(keys, args)
       reply[i + 1] = 'REFUSED ' .. id .. ' has ' .. TOO_MANY_FIELDS
     elseif known['leat.cause'] == 'vanished' then
       reply[i + 1] = 'REFUSED ' .. id .. ' vanished, and its fields with it; drop it'
+    elseif known['leat.size'] then
+      reply[i + 1] = 'REFUSED ' .. id .. ' was larger than max_task; only the beginning of its fields was kept'
     elseif known['leat.damaged'] then
       reply[i + 1] = 'REFUSED ' .. id .. ' was damaged; leat.damaged has what is left of it'
     else

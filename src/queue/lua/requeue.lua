@@ -2,6 +2,7 @@ do -- Waiting, requeueing and ending tasks.
 
 local LATEST = '9000000000000000' -- no task is due later
 leat.LATEST = 9e15
+local HEAD_BYTES = 4096 -- that a dead letter keeps of a task that is too large
 local MOST_VALUES = 2 * (MAX_FIELDS + 20) -- of a waiting task: its own fields and leat's
 
 -- Wakes all workers. why: due, lanes or conf (something may be startable earlier than they know), gate (pause or
@@ -261,10 +262,27 @@ function leat.cancel_entry(q, task, record)
   leat.tell_end(q, task, 'cancelled', { cause = 'cancelled', record = record })
 end
 
--- Makes a task that may not start a dead letter, with a reason of leat.misfit or another one.
+-- The beginning of the fields of a task that is too large.
+local function cut_fields(task)
+  local fields, left = {}, HEAD_BYTES
+  for i = 1, math.min(task.count, MAX_FIELDS * 2), 2 do
+    if left > 0 then
+      fields[i] = task.fields[i]:sub(1, left)
+      fields[i + 1] = task.fields[i + 1]:sub(1, left - #fields[i])
+      left = left - #fields[i] - #fields[i + 1]
+    end
+  end
+  task.fields, task.count = fields, #fields
+end
+
+-- Makes a task that may not start a dead letter, with a reason of leat.misfit, leat.size_problem or another one.
 function leat.refuse(q, task, reason)
+  if task.size then
+    cut_fields(task)
+  end
   leat.dead_letter(q, task, {
     cause = task.damaged and 'damaged' or 'refused', reason = reason, worker = q.consumer, damaged = task.damaged,
+    size = task.size and str(task.size),
   })
 end
 

@@ -40,9 +40,10 @@ end
 local DEFERRED_MS = 100 -- an entry that was read a shorter time ago is on its way to leat_claim
 
 -- Poison candidates that busy workers have deferred until they are empty: tasks, each with its worker in
--- `deferred_by`. They are in go only; this examines the first CHUNK entries that are leased there.
+-- `deferred_by`. They are in go only; this examines the first CHUNK entries that are leased there, or fewer large
+-- ones.
 function leat.deferred(q)
-  local tokens, holders, found = {}, {}, {}
+  local tokens, holders, found, bytes = {}, {}, {}, 0
   for _, row in ipairs(redis.call('XPENDING', q[GO], q.group, '-', '+', CHUNK)) do
     if row[3] >= DEFERRED_MS then
       tokens[#tokens + 1], holders[#holders + 1] = 'g' .. row[1], row[2]
@@ -50,7 +51,8 @@ function leat.deferred(q)
   end
   local records = #tokens > 0 and redis.call('HMGET', q[RUNNING], unpack(tokens)) or {}
   for i, token in ipairs(tokens) do
-    local task = not records[i] and fetch(q, token)
+    local task = not records[i] and bytes < MOVE_BYTES and fetch(q, token)
+    bytes = bytes + (task and task.bytes or 0)
     if task and task.crashes > 0 then
       task.deferred_by = holders[i]
       found[#found + 1] = task

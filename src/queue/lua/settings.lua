@@ -17,6 +17,33 @@ function leat.read_max_crashes(q)
   return setting(redis.call('HGET', q[CONF], 'max_crashes'), 1, DEFAULT_MAX_CRASHES)
 end
 
+-- Whether large tasks were seen in the last hour.
+function leat.has_large(q)
+  return q.large_until and q.large_until > q.now
+end
+
+-- Notes the size of a task. Never fails a step.
+function leat.note_size(q, bytes)
+  if bytes >= LARGE_BYTES and (q.large_until or 0) < q.now + LARGE_MS / 2 then
+    q.large_until = q.now + LARGE_MS
+    redis.pcall('HSET', q[CONF], 'large_until', str(q.large_until))
+  end
+end
+
+-- Why a task is too large, or nil.
+function leat.size_problem(q, task)
+  if task.bytes < LEAST_MAX_TASK then
+    return nil
+  end
+  local most = setting(redis.call('HGET', q[CONF], 'max_task'), 0, 0)
+  if most == 0 or task.bytes <= most then
+    return nil
+  end
+  task.size = task.bytes
+  return 'larger than max_task: it has ' .. str(task.bytes) .. ' bytes, at most ' .. str(most)
+    .. ' are allowed; store the data elsewhere and give its name'
+end
+
 -- How long (ms) and how many dead letters are kept; 0: no limit.
 function leat.read_retention(q)
   local v = redis.call('HMGET', q[CONF], 'dead_keep_ms', 'dead_keep_number')
@@ -65,9 +92,13 @@ function leat.is_lane(value)
     and is_whole(parts[2]) and is_rate(parts[3]) and is_whole(parts[4])
 end
 
+local function is_max_task(value)
+  return value == '0' or at_least(LEAST_MAX_TASK)(value)
+end
+
 local CHANGEABLE = {
   lease_ms = at_least(MIN_LEASE_MS), max_crashes = at_least(1), max_length = at_least(0), rate = is_rate,
-  burst = at_least(1), dead_keep_ms = at_least(0), dead_keep_number = at_least(0),
+  burst = at_least(1), max_task = is_max_task, dead_keep_ms = at_least(0), dead_keep_number = at_least(0),
 }
 
 function leat.is_changeable(name)

@@ -77,6 +77,15 @@ local TOTALS = {
   'waited', 'unreplicated',
 }
 
+function leat.is_total(name)
+  for _, total in ipairs(TOTALS) do
+    if name == total then
+      return true
+    end
+  end
+  return false
+end
+
 -- leat_status.
 -- KEYS: all.
 -- ARGV: group.
@@ -235,7 +244,7 @@ end
 local function page_of(key, kind, start, limit)
   local tasks, bytes = {}, 0
   while #tasks < limit and bytes < MOVE_BYTES do
-    local step = math.min(READ_STEP, limit - #tasks)
+    local step = math.min(next_step(#tasks, bytes), limit - #tasks)
     local found = entries_after(key, start, '+', step)
     for _, entry in ipairs(found) do
       start = entry[1]

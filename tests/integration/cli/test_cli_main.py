@@ -205,7 +205,8 @@ def test_conf(leat, queue):
     assert leat('conf', 'max_length', '7').returncode == 0
     assert leat('conf', 'max_crashes', '2').stdout.splitlines() == [
         'lease             1m30s', 'max_crashes       2', 'max_length        7',
-        'dead_keep         none', 'dead_keep_number  none', 'rate              none', 'burst             1']
+        'max_task          none', 'dead_keep         none', 'dead_keep_number  none', 'rate              none',
+        'burst             1']
     conf = queue.status()['conf']
     assert (conf['lease_ms'], conf['max_length']) == (b'90000', b'7')
     assert 'max_length        none' in leat('conf', 'max_length', 'none').stdout

@@ -445,11 +445,13 @@ def test_a_refusal_by_the_claim_says_why(daemon, queue, client):
     assert letter['leat.reason'].decode() in worker.log()
 
 
-def test_a_label_that_is_too_long(daemon, queue, leat):
+def test_a_label_that_is_too_long(daemon, client, queue, leat):
     """An id that is too long for a variable is refused with its name, before and after it is in the queue."""
-    label = 'x' * 131064
+    label = 'x' * 1025
     daemon().wait_ready()
-    queue.add({'command': 'true', 'id': label}, {'command': 'true', 'id': label[1:]})
+    client.xadd('emails', {'command': 'true', 'id': label})
+    queue.add({'command': 'true', 'id': label[1:]})
     wait_until(lambda: queue.letters() and queue.counter('succeeded') == 1)
     [(_, letter)] = queue.letters()
-    assert (letter['leat.cause'], letter['leat.reason']) == (b'refused', b'id is longer than 131063 bytes')
+    assert (letter['leat.cause'], letter['leat.reason']) == (
+        b'refused', b'id: longer than 1024 bytes; shorten it')

@@ -1,0 +1,167 @@
+"""No call of a function holds up Redis for much longer than one large task needs, and limits of size hold."""
+import pytest
+import redis
+
+from harness.functions.damages import settle
+from harness.functions.doctor import Doctor
+from harness.queue import text
+
+BIG = b'b' * (20 << 20)  # more than a call moves
+LIMIT = 100000
+
+
+def add_plain(queue, *payloads):
+    return [text(queue.redis.xadd(queue.stream, {'command': 'true', 'payload': payload})) for payload in payloads]
+
+
+def sizes(tasks):
+    return [len(task.fields.get('payload', b'')) for task in tasks]
+
+
+def test_one_large_entry_for_each_claim(queue):
+    """A claim reads one entry first, and after a large one no other. The queue remembers that it has large tasks:
+    then each is read alone, however many small ones came before."""
+    queue.register('w1')
+    add_plain(queue, BIG, BIG, b'x', BIG, *[b'x'] * 9, BIG, BIG)
+    claims = []
+    while sum(map(len, claims)) < 15:
+        claims.append(sizes(queue.begin('w1', 8)))
+    assert all(sum(size == len(BIG) for size in claim) <= 1 for claim in claims), claims
+    assert claims[0] == [len(BIG)]
+
+
+def test_small_entries_are_read_together(queue):
+    """Small entries cost no more claims than before."""
+    queue.register('w1')
+    add_plain(queue, *[b'x'] * 40)
+    assert len(queue.begin('w1', 40)) == 40
+
+
+def test_large_tasks_in_lanes(queue):
+    """A claim takes one large task from the lanes, and the next claim the next one."""
+    queue.register('w1')
+    queue.conf_set('lane:a', '1, 9')
+    queue.add({'command': 'first'}, *[{'command': 'true', 'lane': 'a', 'payload': BIG}] * 3)
+    found = [sizes(queue.begin('w1', 8)) for _ in range(3)]
+    assert sum(map(len, found)) == 4 and all(found.count(len(BIG)) <= 1 for found in found)
+
+
+def test_named_tokens_that_were_not_looked_at(queue):
+    """A claim that names large entries returns the tokens that it has not read, and the next call takes them."""
+    queue.register('w1')
+    add_plain(queue, BIG, BIG, b'x')
+    named, found = queue.block('w1', 3), []
+    while named:
+        reply = queue.call('claim', queue.group, 'w1', 0, 0, '', *named)
+        found.append(len(reply[6]))
+        named = [text(token) for token in reply[11]] if len(reply) > 11 else []
+    assert found == [1, 1, 1]
+
+
+def test_hand_back_after_a_reconnect(queue):
+    """A registration requeues large entries that never reached the worker, a few for each call."""
+    queue.register('w1')
+    add_plain(queue, BIG, BIG, BIG)
+    queue.block('w1', 3)
+    calls = 1
+    while queue.register('w1')['more']:
+        calls += 1
+    assert calls == 3 and queue.redis.xlen(queue.go) == 3 and queue.pending() == []
+
+
+def test_pages_of_large_tasks(queue):
+    """A page of a list, of doctor or of dead letters for the hook has one large task."""
+    queue.register('w1')
+    add_plain(queue, BIG, BIG)
+    cursor, page = queue.call('list', queue.group, 'ready', 's0-0', 10)
+    assert len(page) == 1 and cursor
+    assert len(queue.list('ready')) == 2
+    queue.tell()
+    for _ in range(2):
+        [task] = queue.begin('w1')
+        queue.finish('w1', task, 'dead', cause='exit')
+    assert len(queue.tell(9)[0]) == 2  # without their payloads
+    assert Doctor(queue).look() == []
+
+
+def test_the_limit_for_producers(queue):
+    """leat_enqueue and leat_add refuse what is larger than max_task, with both sizes, and take what is as
+    large."""
+    queue.register('w1', max_task=LIMIT)
+    fits = 'x' * (LIMIT - len('commandtrue' + 'payload'))
+    queue.add({'command': 'true', 'payload': fits})
+    for add in (queue.add, lambda task: queue.program_add(*[part for pair in task.items() for part in pair])):
+        with pytest.raises(redis.ResponseError, match=f'REFUSED task 1: larger than max_task: it has {LIMIT + 1} '
+                           f'bytes, at most {LIMIT} are'):
+            add({'command': 'true', 'payload': fits + 'x'})
+    assert queue.redis.xlen(queue.stream) == 1
+    queue.conf_set('max_task', 0)
+    queue.add({'command': 'true', 'payload': fits + 'x'})
+
+
+def test_the_limit_for_plain_entries(queue):
+    """What a plain XADD has added becomes a dead letter with the head of its fields and its size, which is not
+    enqueued again; the tasks beside it run. A hundred of them do not keep one call busy."""
+    queue.register('w1', max_task=LIMIT)
+    queue.redis.xadd(queue.stream, {'command': 'true', 'unique': 'k', 'payload': b'p' * LIMIT, 'last': '1'})
+    [small] = add_plain(queue, b'x')
+    reply = queue.claim('w1', 8)
+    assert [task.tid for task in reply['tasks']] == [small] and 'larger than max_task' in reply['reasons'][0]
+    [(letter, fields)] = queue.letters()
+    size = LIMIT + len('commandtrueuniquekpayloadlast1')
+    assert fields['leat.cause'] == b'refused' and int(fields['leat.size']) == size
+    assert fields['command'] == b'true' and set(fields['payload']) == {ord('p')} and len(fields['payload']) < 4096
+    assert queue.dead_retry(letter)[0].startswith('REFUSED')
+    assert not queue.redis.hexists(queue.names, 'u:k')
+    assert queue.finish('w1', reply['tasks'][0]) == 'ok'
+    add_plain(queue, *[BIG] * 3)
+    assert len(queue.claim('w1', 8)['buried']) == 1
+    assert settle(queue) == [] and len(queue.letters()) == 4
+
+
+@pytest.mark.parametrize('value', ['-1', '1', '65535', 'x', '1e300', '0.5'])
+def test_limits_that_are_none(queue, value):
+    """max_task is 0 or at least 64 KiB."""
+    with pytest.raises(redis.ResponseError, match='BADARG max_task cannot be set'):
+        queue.conf_set('max_task', value)
+    queue.redis.hset(queue.conf, 'max_task', value)
+    queue.add({'command': 'true', 'payload': 'x' * 65000})
+
+
+LABELS = {'id': ['long', '1769860800123-0', '9999999999999-1000000000', '18446744073709551615-7'],
+          'unique': ['long']}
+
+
+@pytest.mark.parametrize('name, value', [(name, value) for name, values in LABELS.items() for value in values])
+def test_labels_and_keys_that_are_refused(queue, name, value):
+    """Labels and unique keys have at most 1 KiB, and no label has the form of a tid; the producers' functions
+    and the claim refuse the others."""
+    value = 'x' * 1025 if value == 'long' else value
+    queue.register('w1')
+    with pytest.raises(redis.ResponseError, match=f'REFUSED task 1: {name}: '):
+        queue.add({'command': 'true', name: value})
+    queue.redis.xadd(queue.stream, {'command': 'true', name: value})
+    assert queue.begin('w1') == []
+    [(letter, fields)] = queue.letters()
+    assert fields['leat.cause'] == b'refused' and text(fields['leat.reason']).startswith(f'{name}: ')
+    assert queue.dead_retry(letter)[0].startswith('REFUSED')
+    assert {key[:2] for key in queue.redis.hkeys(queue.names)} == {b't:'}
+
+
+@pytest.mark.parametrize('value', ['x' * 1024, '1-1', '123456789012-1', 'a1769860800123-0', '2026-11-23'])
+def test_labels_that_are_taken(queue, value):
+    queue.register('w1')
+    [tid] = queue.add({'command': 'true', 'id': value, 'unique': value})
+    assert queue.call('await', 1000, value)[1] == tid.encode() and queue.call_off(value) == ['cancelled']
+
+
+def test_a_decoy_hides_no_task(queue):
+    """A label of the form of a task's id, from a plain XADD or an older version, does not stand for that task."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'true'})
+    decoy = text(queue.redis.xadd(queue.stream, {'command': 'decoy', 'id': tid}))
+    queue.redis.hset(queue.names, f'i:{tid}', decoy)
+    assert queue.show(tid)['row']['tid'] == tid.encode()
+    assert queue.call('await', 1000, tid)[1] == tid.encode()
+    assert queue.call_off(tid) == ['cancelled']
+    assert queue.places() == {decoy: ['stream']}
