@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures('quick_tasks')
 LIMIT = 200
 # system call numbers; a 32-bit Python has its own
 MACHINE = os.uname().machine if ctypes.sizeof(ctypes.c_void_p) == 8 else 'i386'
-SIGACTION = {'x86_64': 13, 'aarch64': 134, 'i386': 174}[MACHINE]  # rt_sigaction
+SIGACTION = {'x86_64': 13, 'aarch64': 134, 's390x': 174, 'i386': 174}[MACHINE]  # rt_sigaction
 MASK = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR1, signal.SIGALRM}
 IGNORED = [signal.SIGPIPE, signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT,
            signal.SIGCHLD, signal.SIGQUIT, signal.SIGTSTP, signal.SIGRTMIN, signal.SIGRTMAX, 32, 33]
@@ -180,7 +180,7 @@ def test_daemon_is_not_stopped_by_sigpipe(daemon, queue, folder):
     assert worker.running()
 
 
-SCHED_GETATTR = {'x86_64': 315, 'aarch64': 275, 'i386': 352}[MACHINE]
+SCHED_GETATTR = {'x86_64': 315, 'aarch64': 275, 's390x': 346, 'i386': 352}[MACHINE]
 
 
 def schedule(pid):
