@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from harness.functions.lists import watched, watching
 from harness.functions.signing import Key
 from harness.polling import wait_until
 from harness.queue import LIBRARY, Queue
@@ -284,6 +285,44 @@ def test_a_worker_that_requires_signatures(init, daemon, config, client, folder)
     wait_letters(queue)
     assert client.zscore('{emails}:seen_until', 'old') is None
     assert denied(client, 'worker') == [] and worker.running()
+
+
+def test_the_optional_rights_for_lists(init, daemon, config, client):
+    """With the rights that the file names for [intake], a worker takes items from lists, and Redis notifies it."""
+    assert init().returncode == 0
+    selector, notices = re.search(r'one more selector.*?^# +(\(.*?\))$.*?^# +(\+subscribe .*?)$', acl_text(),
+                                  re.S | re.M).groups()
+    client.execute_command('ACL', 'SETUSER', 'emails-worker', selector, *notices.split(), '+scan')
+    intake = {'lists': 'work', 'prefix': 'work:', 'field': 'command', 'scan': '300ms'}
+    worker = daemon(config('worker', intake=intake)).wait_ready()
+    wait_until(lambda: watching(client) == 1 and watched(client) >= 1,
+               message=lambda: (denied(client, 'worker'), worker.log()))
+    for key in ('work', 'work:a', 'work:b'):
+        client.lpush(key, 'true')
+    wait_until(lambda: Queue(client).counter('succeeded') == 3,
+               message=lambda: (denied(client, 'worker'), worker.log()))
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    assert denied(client, 'worker') == [] and 'does not notify' not in worker.log()
+
+
+@pytest.mark.parametrize('fill, rights', [
+    (['RPUSH', 'old', 'a', 'b'], '+llen +lrange +ltrim'),
+    (['ZADD', 'old', '1', 'a', '2', 'b'], '+zcard +zrange +zrem'),
+    (['SADD', 'old', 'a', 'b'], '+scard +sscan +srem')])
+def test_the_optional_rights_for_import(init, leat, config, client, fill, rights):
+    """With the rights that the file names for leat import, an operator imports keys of each kind."""
+    assert init().returncode == 0
+    said = ' '.join(acl_text().replace('#', '').split())
+    selector = re.search(r'for lists (\(.*?\)), for sorted sets', said).group(1)
+    assert '+llen +lrange +ltrim' in selector and rights in said
+    selector = selector.replace('+llen +lrange +ltrim', rights).replace('~KEY', '~old')
+    client.execute_command(*fill)
+    client.execute_command('ACL', 'SETUSER', 'emails-operator', selector)
+    done = leat('import', 'old', '--field', 'command', config=config('operator'))
+    assert done.returncode == 0, (done, denied(client, 'operator'))
+    assert not client.exists('old') and len(Queue(client).places()) == 2
+    assert denied(client, 'operator') == []
 
 
 FORBIDDEN = [
