@@ -159,7 +159,8 @@ static void print_head(const struct doctor_report *report, struct buffer *out)
     (void)text_append(out, report->cli->config->queue.name,
                       strlen(report->cli->config->queue.name));
     if (repaired + left == 0) {
-        (void)buffer_append_text(out, ": no problems found");
+        (void)buffer_append_text(out, report->incomplete ? ": could not be examined completely"
+                                                         : ": no problems found");
     } else {
         (void)buffer_printf(out, ": %zu finding%s", repaired + left,
                             repaired + left == 1 ? "" : "s");

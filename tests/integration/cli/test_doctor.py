@@ -228,6 +228,19 @@ def test_a_user_who_must_not_repair(doctor, queue):
     assert states(found['name']) == {'left'} and found['name']['examples'][0]['why']
 
 
+def test_a_user_who_must_not_examine(leat, queue):
+    """If the user must not read the keys, the page does not say that nothing was found."""
+    queue.register('w1')
+    queue.redis.execute_command('ACL', 'SETUSER', 'worker', 'on', '>word', '~*', '+@all', '-hscan')
+    config = {'redis': {'user': 'worker', 'password': 'word'}}
+    done = leat('doctor', config=config)
+    assert done.returncode == EX_NOPERM and 'cannot examine the queue: ' in done.stderr
+    assert done.stdout == ('emails: could not be examined completely\n\n'
+                           'Not all keys of the queue were examined.\n')
+    page = json.loads(leat('doctor', '--json', config=config).stdout)
+    assert not page['complete'] and not page['healthy']
+
+
 def test_workers_of_several_versions(doctor, queue):
     """Live workers of several versions are a finding; a silent worker does not count."""
     queue.register('web1:1:a', heartbeat='{"host": "web1", "version": "0.1.0"}')
