@@ -251,9 +251,9 @@ static int follow(struct journal *journal)
 
 /* ---- no output */
 
-/* Prints an error if there is no output because there is no journal, or it is not readable. Returns
- * the exit status. */
-static int explain_nothing(const struct logs_options *options)
+/* Prints an error if there is no output because there is no journal, or it is not readable. If the
+ * queue's output goes to files, no journal is needed. Returns the exit status. */
+static int explain_nothing(const struct cli *cli, const struct logs_options *options)
 {
     glob_t found = {0};
     bool any = false, unreadable = false;
@@ -273,7 +273,7 @@ static int explain_nothing(const struct logs_options *options)
             "systemd-journal or adm");
         return EX_NOPERM;
     }
-    if (!any) {
+    if (!any && cli->config->output.to != CONFIG_OUTPUT_FILE) {
         cli_error("this host has no journal; use -D for a folder with journal files");
     }
     return LOGS_NOTHING;
@@ -362,7 +362,7 @@ int logs_show_journal(struct cli *cli, struct logs_task *task, const struct logs
     }
     sd_journal_close(journal.handle);
     if (status == EX_OK && journal.printer.printed == 0 && options->lines != 0) {
-        status = explain_nothing(options);
+        status = explain_nothing(cli, options);
     }
     return status;
 }

@@ -316,12 +316,13 @@ def test_file_by_label(worker, queue, journal, files, folder):
 
 
 def test_no_file(daemon, queue, files, leat, folder):
-    """If there is no file, the message names the folder."""
+    """If there is no file, the message names the folder, and does not ask for a journal."""
     daemon().wait_ready()
     [tid] = queue.add({'command': 'true'})
     wait_succeeded(queue, 1)
     done = leat('logs', tid)
     assert done.returncode == 1 and f"{folder / 'files'} has no output of task {tid}: " in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_file_has_no_times(daemon, queue, files, leat):
