@@ -88,6 +88,7 @@ static void read_task(struct logs_task *task, const struct redisReply *reply)
         free(task->tid);
         task->tid = strndup(tid.data, tid.size);
     }
+    task->attempts = fields_number(row, "attempts", 0);
     add_host(&task->hosts, fields_bytes(row, "worker"));
     history_workers(fields_value(reply->element[4]), add_host, &task->hosts);
 }
@@ -160,14 +161,16 @@ bool logs_has_ended(struct cli *cli, struct logs_task *task)
 
 static void on_result(void *context, const struct queue_entry *entry)
 {
+    struct logs_task *task = context;
     struct result result;
 
     result_read(entry->fields, &result);
-    add_host(context, result.worker);
+    task->attempts = result.attempt > 0 ? result.attempt : 0;
+    add_host(&task->hosts, result.worker);
 }
 
-/* Finds the hosts of a task that has ended, in its dead letter or its result. */
-static void find_hosts(struct cli *cli, struct logs_task *task)
+/* Finds the hosts and attempts of a task that has ended, in its dead letter or its result. */
+static void find_attempts(struct cli *cli, struct logs_task *task)
 {
     const struct queue_source source = {QUEUE_RESULT, task->tid, QUEUE_FROM_START};
     struct command command = {0};
@@ -187,42 +190,64 @@ static void find_hosts(struct cli *cli, struct logs_task *task)
         reply = client_call(cli->client, &command, &error, why, sizeof why);
         /* without a readable result the hosts stay unknown */
         if (reply) {
-            (void)queue_read_entries(&cli->queue, reply, on_result, &task->hosts);
+            (void)queue_read_entries(&cli->queue, reply, on_result, task);
         }
         command_free(&command);
     }
     freeReplyObject(reply);
 }
 
-static int report_nothing(struct cli *cli, struct logs_task *task, const char *where)
+/* True if the task ran, but only on other hosts. */
+static bool ran_elsewhere(const struct logs_task *task)
 {
     char host[256] = "";
-    bool elsewhere;
 
-    find_hosts(cli, task);
     (void)gethostname(host, sizeof host - 1); /* without a name, this host counts as another one */
-    elsewhere =
-        task->hosts.size > 0 && !memmem(task->hosts.data, task->hosts.size, host, strlen(host));
-    if (elsewhere) {
-        cli_error("%s has no output of task %s: it ran on %.*s; run leat logs there", where,
+    return task->hosts.size > 0 && !memmem(task->hosts.data, task->hosts.size, host, strlen(host));
+}
+
+/* Prints why there is no output. of: "" or "attempt N of ". */
+static void explain(const struct cli *cli, const struct logs_task *task, const char *where,
+                    const char *of)
+{
+    if (ran_elsewhere(task)) {
+        cli_error("%s has no output of %stask %s: it ran on %.*s; run leat logs there", where, of,
                   task->tid, (int)task->hosts.size, task->hosts.data);
     } else if (task->hosts.size > 0) {
-        cli_error("%s has no output of task %s: it has written nothing yet%s", where, task->tid,
+        cli_error("%s has no output of %stask %s: it has written nothing yet%s", where, of,
+                  task->tid,
                   cli->config->output.to == CONFIG_OUTPUT_JOURNAL ||
                           cli->config->output.to == CONFIG_OUTPUT_FILE
                       ? ", or its output was removed"
                       : ", or its output is not kept; see [output] to");
     } else if (task->known && task->live) {
-        cli_error("%s has no output of task %s: it has not started", where, task->tid);
+        cli_error("%s has no output of %stask %s: it has not started", where, of, task->tid);
     } else if (task->known && !entry_is_task(task->tid)) {
         cli_error("%s has no output of task %s: no task, dead letter or record in this host's "
                   "journal has this label; use the id of the task",
                   where, task->tid);
     } else {
-        cli_error("%s has no output of task %s: it has written nothing, ran on another host, or "
+        cli_error("%s has no output of %stask %s: it has written nothing, ran on another host, or "
                   "does not exist",
-                  where, task->tid);
+                  where, of, task->tid);
     }
+}
+
+static int report_nothing(struct cli *cli, struct logs_task *task,
+                          const struct logs_options *options, const char *where)
+{
+    char of[48] = "";
+
+    find_attempts(cli, task);
+    if (task->attempts > 0 && options->attempt > task->attempts) {
+        cli_error("task %s has no attempt %lld: its last one is attempt %lld", task->tid,
+                  (long long)options->attempt, (long long)task->attempts);
+        return LOGS_NOTHING;
+    }
+    if (options->attempt > 0) {
+        (void)snprintf(of, sizeof of, "attempt %lld of ", (long long)options->attempt);
+    }
+    explain(cli, task, where, of);
     return LOGS_NOTHING;
 }
 
@@ -277,7 +302,7 @@ static int report_missing(struct cli *cli, struct logs_task *task,
     if (is_file && outputs_folder(cli->config, NULL, &folder) == 0) {
         where = folder.data;
     }
-    status = report_nothing(cli, task, where);
+    status = report_nothing(cli, task, options, where);
     buffer_free(&folder);
     return status;
 }

@@ -28,6 +28,7 @@ struct logs_task {
     bool live;           /* it has not ended, or Redis cannot be reached */
     bool known;          /* Redis has answered */
     bool refused;        /* Redis refuses to answer: do not ask again */
+    int64_t attempts;    /* that have started; 0: none, or unknown */
     struct buffer hosts; /* of its attempts, separated by ", " */
     int64_t ask_ns;      /* CLOCK_BOOTTIME of the next question to Redis */
 };

@@ -268,6 +268,27 @@ def test_where_it_ran(daemon, queue, logs):
     assert 'it has written nothing yet, or its output was removed' in logs(tid).stderr
 
 
+@pytest.mark.usefixtures('journalled')
+def test_no_such_attempt(worker, queue, journal, logs, latch):
+    """For an attempt that the task has not had, leat names the last one; an attempt may have written nothing."""
+    worker({'retry': {'max_attempts': 2}})
+    [tid] = queue.add({'command': 'if [ $LEAT_ATTEMPT = 1 ]; then echo first; fi; exit 1'})
+    wait_letters(queue)
+    wait_records(journal, tid, 'dead')
+    done = logs('--attempt', 3, tid)
+    assert (done.returncode, done.stdout) == (1, '')
+    assert done.stderr == f'leat: task {tid} has no attempt 3: its last one is attempt 2\n'
+    done = logs('--attempt', 2, tid)
+    assert done.returncode == 1 and f'has no output of attempt 2 of task {tid}: it has written' in done.stderr
+    [tid] = queue.add({'command': latch.command})
+    wait_until(lambda: queue.redis.hlen(queue.running) == 1)
+    assert f'task {tid} has no attempt 2: its last one is attempt 1' in logs('--attempt', 2, tid).stderr
+    latch.open()
+    [tid] = queue.add({'command': 'true', 'result_ttl': '1h'})
+    wait_succeeded(queue, 2)
+    assert f'task {tid} has no attempt 2: its last one is attempt 1' in logs('--attempt', 2, tid).stderr
+
+
 def test_this_host_s_journal(leat, queue):
     """Without -D leat reads this host's journal, or says that there is none or that it must not read it."""
     done = leat('logs', '99-0')
