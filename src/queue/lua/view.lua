@@ -379,10 +379,10 @@ local function list_following(q, cursor, _, rows)
   return page[1] == '0' and '' or page[1]
 end
 
-local function list_dead(q, cursor, limit, rows, whole)
+local function list_dead(q, cursor, limit, rows, wants_whole)
   local tasks, following = page_of(q[DEAD], 'd', cursor, limit)
   for i, task in ipairs(tasks) do
-    local extra, command = dead_extra(task.token:sub(2), task.fields), whole and field(task, 'command') or ''
+    local extra, command = dead_extra(task.token:sub(2), task.fields), wants_whole and field(task, 'command') or ''
     if #command > PREVIEW then
       extra[#extra + 1], extra[#extra + 2] = 'whole_command', command
     end
@@ -413,7 +413,7 @@ function leat.list(keys, args)
   return { PROTOCOL, following, rows }
 end
 
-local function whole(task, state, extra)
+local function whole_task(task, state, extra)
   local fields = {}
   for i = 1, task.count do
     fields[i] = task.fields[i]
@@ -427,7 +427,7 @@ local function show_waiting(q, tid)
   local task = decode('w', list or {})
   task.tid = tid
   local due = redis.call('ZSCORE', q[DELAYED], tid) or '0'
-  return whole(task, list and waiting_state(q, task) or 'damaged', { 'due_ms', due })
+  return whole_task(task, list and waiting_state(q, task) or 'damaged', { 'due_ms', due })
 end
 
 -- The task of an entry: running, claimed (read by a worker) or ready.
@@ -435,12 +435,12 @@ local function show_entry(q, task)
   local token = task.token
   local record = record_of(q, token)
   if record then
-    return running_row(whole, task, record, { 'token', token })
+    return running_row(whole_task, task, record, { 'token', token })
   end
   local stream, id = stream_of(q, token)
   local _, last = group_info(q, stream)
   local ready = entries_after(stream, last, id, '1')
-  return whole(task, ready[1] and 'ready' or 'claimed', { 'token', token })
+  return whole_task(task, ready[1] and 'ready' or 'claimed', { 'token', token })
 end
 
 local function letter_extra(task)
@@ -465,7 +465,7 @@ local function show_place(q, kind, tid, place, task)
   elseif place == 'w' then
     return show_waiting(q, tid)
   elseif is_dead then
-    return whole(task, 'dead', letter_extra(task))
+    return whole_task(task, 'dead', letter_extra(task))
   end
   return show_entry(q, task)
 end
