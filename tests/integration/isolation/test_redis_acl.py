@@ -101,6 +101,43 @@ def test_redis_reads_the_file(folder, way):
         server.close()
 
 
+def said_commands(folder):
+    """The commands of the file's head for a second queue and for an aclfile, with the paths of the test."""
+    head = (ROOT / 'conf/leat.acl').read_text().split('\nuser ')[0]
+    second, clear, append = (re.search(pattern, head, re.M).group(1) for pattern in (
+        r'^# +(sed -e .*)$', r'^# +(sed -i .*)$', r'^# +(grep .*)$'))
+
+    def placed(command):
+        return command.replace('/etc/redis/', f'{folder}/').replace('QUEUE', 'mails')
+    return placed(second), placed(clear), placed(append)
+
+
+@pytest.mark.parametrize('way', ['aclfile', 'include'])
+def test_two_queues(folder, way):
+    """With the commands that the file names, Redis accepts the users of two queues, and an aclfile loses its own
+    default user."""
+    second, clear, append = said_commands(folder)
+    (folder / 'leat.acl').write_text(acl_text('thumbnails'))
+    users = folder / 'users.acl'
+    users.write_text('user default on nopass ~* &* +@all\nuser theirs on nopass ~* +get\n')
+    for command in (f'{second} >mails.acl', clear, append, append.replace('leat.acl', 'mails.acl')):
+        subprocess.run(['sh', '-ec', command], cwd=folder, check=True, timeout=60)
+    files = [folder / 'leat.acl', folder / 'mails.acl'] if way == 'include' else [users]
+    main = folder / 'redis.conf'
+    main.write_text(''.join(f'{way} {path}\n' for path in files))
+    server = RedisServer(folder, include=main).start()
+    try:
+        for queue in ('thumbnails', 'mails'):
+            client = server.client(username=f'{queue}-producer', password='producer')
+            assert client.xadd(queue, {'command': 'true'})
+        with pytest.raises(redis.RedisError, match='NOAUTH|Authentication required'):
+            server.client().xadd('mails', {'command': 'true'})
+        if way == 'aclfile':
+            assert server.client(username='theirs', password='x').get('x') is None
+    finally:
+        server.close()
+
+
 def test_redis_does_not_start_without_passwords(folder):
     """A file without passwords gives access to no one."""
     done = subprocess.run([PROGRAM, '--port', '0', '--include', ROOT / 'conf/leat.acl'],
