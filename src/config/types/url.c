@@ -300,7 +300,7 @@ int url_parse(const char *text, struct config_redis *redis, struct buffer *why)
     }
     if (!begins_with(text, secure)) {
         return refuse(why, "the URL does not begin with redis://, rediss:// or unix://; write "
-                           "redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH[?db=DB]");
+                           "redis://HOST[:PORT][/DB] or unix:///PATH[?db=DB]");
     }
     redis->tls = true;
     return parse_tcp(text + sizeof secure - 1, redis, why);
