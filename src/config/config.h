@@ -77,6 +77,7 @@ struct config_signals {
 struct config_redis {
     char *host;
     int64_t port;
+    bool by_url;    /* the server is that of --redis or LEAT_REDIS */
     char *socket;   /* NULL: TCP */
     char *user;     /* NULL: the default user */
     char *password; /* from password, password_file or password_credential; wiped when freed */

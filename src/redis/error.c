@@ -121,17 +121,24 @@ size_t redis_error_text(const char *message, size_t size, const char **text)
 
 static const struct {
     const char *name, *advice;
+    const char *url_advice; /* if the server is given by a URL; NULL: the same */
 } classes[] = {
     [REDIS_ERROR_NONE] = {"none", "nothing to do"},
     [REDIS_ERROR_LOST] = {"connection-lost",
-                          "check that Redis runs and that [redis] has its address"},
+                          "check that Redis runs and that [redis] has its address",
+                          "check that Redis runs and that --redis or LEAT_REDIS has its address"},
     [REDIS_ERROR_LATER] = {"not-ready", "Redis is busy or not ready; if this lasts, see its log"},
-    [REDIS_ERROR_ROLE] = {"wrong-server", "this server is not the master of the queue: set [redis] "
-                                          "to the master, to its sentinels or to the Cluster"},
+    [REDIS_ERROR_ROLE] = {"wrong-server",
+                          "this server is not the master of the queue: set [redis] "
+                          "to the master, to its sentinels or to the Cluster",
+                          "this server is not the master of the queue: name the master in --redis "
+                          "or LEAT_REDIS; sentinels and a Cluster need a file"},
     [REDIS_ERROR_NO_WRITE] = {"refused-writes",
                               "Redis refuses writes: check its memory, its disk and its replicas"},
     [REDIS_ERROR_DENIED] = {"denied",
-                            "check user and password in [redis], and the ACL of that user"},
+                            "check user and password in [redis], and the ACL of that user",
+                            "check the user and password given with --redis, --password-file or "
+                            "LEAT_REDIS, and the ACL of that user"},
     [REDIS_ERROR_NO_GROUP] = {"no-group",
                               "the stream or its group was deleted; a worker recreates it"},
     [REDIS_ERROR_NO_LIBRARY] = {"no-library",
@@ -142,7 +149,8 @@ static const struct {
                            "functions (FUNCTION, FCALL); sentinels are not named as host, but as "
                            "sentinels"},
     [REDIS_ERROR_FOREIGN] = {"foreign-key", "choose another stream in [queue]"},
-    [REDIS_ERROR_CALLER] = {"refused-call", "check db, master and cluster in [redis]"},
+    [REDIS_ERROR_CALLER] = {"refused-call", "check db, master and cluster in [redis]",
+                            "check the database in --redis or LEAT_REDIS; a Cluster needs a file"},
     [REDIS_ERROR_OTHER] = {"error", "see the message and the log of Redis"},
 };
 
@@ -167,9 +175,11 @@ enum redis_error redis_error_of_reply(const redisReply *reply, int malformed, co
     return is_error ? redis_error_classify(reply->str, reply->len) : REDIS_ERROR_OTHER;
 }
 
-const char *redis_error_advice(enum redis_error error)
+const char *redis_error_advice(enum redis_error error, bool by_url)
 {
-    return classes[error].advice;
+    bool replaced = by_url && classes[error].url_advice;
+
+    return replaced ? classes[error].url_advice : classes[error].advice;
 }
 
 void redis_error_explain(const char *message, size_t size, char *explained, size_t explained_size)
@@ -180,5 +190,5 @@ void redis_error_explain(const char *message, size_t size, char *explained, size
     const char *text = NULL;
     size = redis_error_text(message, size, &text);
     (void)snprintf(explained, explained_size, "%.*s%s%s", (int)size, text, complete ? "" : "; ",
-                   complete ? "" : redis_error_advice(error));
+                   complete ? "" : redis_error_advice(error, false));
 }

@@ -5,6 +5,7 @@
 #ifndef LEAT_REDIS_ERROR_H
 #define LEAT_REDIS_ERROR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct redisReply;
@@ -38,10 +39,10 @@ size_t redis_error_text(const char *message, size_t size, const char **text);
 enum redis_error redis_error_of_reply(const struct redisReply *reply, int malformed,
                                       const char *what, char *why, size_t why_size);
 
-/* The name of the class in logs ("refused-writes", …), and what an operator can do: static
- * strings. */
+/* The name of the class in logs ("refused-writes", …), and what an operator can do: static strings.
+ * by_url: the server is that of --redis or LEAT_REDIS, not of [redis]. */
 const char *redis_error_name(enum redis_error error);
-const char *redis_error_advice(enum redis_error error);
+const char *redis_error_advice(enum redis_error error, bool by_url);
 
 /* Writes "TEXT; ADVICE" for an error reply, cut to fit. Refusals by the queue itself get no advice:
  * their text has it. */

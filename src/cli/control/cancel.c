@@ -96,7 +96,8 @@ static void take_answer(struct cancel *cancel, struct target *target, struct byt
     } else {
         target->state = FAILED;
         (void)snprintf(what, sizeof what, "cannot cancel %s", id_of(cancel, target));
-        cancel->status = cli_call_failed(what, redis_error_classify(why, strlen(why)), why);
+        cancel->status =
+            cli_call_failed(cancel->cli, what, redis_error_classify(why, strlen(why)), why);
     }
 }
 

@@ -111,7 +111,7 @@ static int load_library(struct cli *cli, int64_t *version, bool *loaded)
     reply = client_call(cli->client, &command, &error, why, sizeof why);
     command_free(&command);
     if (!reply) {
-        return cli_call_failed("cannot read the version of the function library", error, why);
+        return cli_call_failed(cli, "cannot read the version of the function library", error, why);
     }
     status = queue_version_read(reply, &protocol, version) == 0 ? EX_OK : EX_PROTOCOL;
     freeReplyObject(reply);

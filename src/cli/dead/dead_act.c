@@ -59,7 +59,7 @@ static void print_refusal(struct act *act, const struct dead_letter *letter, str
     }
     (void)snprintf(what, sizeof what, "cannot %s %s", verb(act), letter->tid);
     progress_end(&act->choice->progress);
-    (void)cli_call_failed(what, error, sentence);
+    (void)cli_call_failed(act->choice->cli, what, error, sentence);
     if (act->failed == MOST_TOLD) {
         cli_error("further refusals are not printed, only counted");
     }

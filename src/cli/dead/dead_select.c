@@ -217,7 +217,7 @@ static int read_last(struct dead_choice *choice)
     reply = client_call(choice->cli->client, &command, &error, why, sizeof why);
     command_free(&command);
     if (!reply) {
-        return cli_call_failed("cannot read the dead letters", error, why);
+        return cli_call_failed(choice->cli, "cannot read the dead letters", error, why);
     }
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
         reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements > 0) {

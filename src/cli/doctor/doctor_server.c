@@ -50,7 +50,7 @@ static int connect_only(struct cli *cli)
     if (cli->client) {
         return EX_OK;
     }
-    status = cli_call_failed("cannot connect to Redis", error, why);
+    status = cli_call_failed(cli, "cannot connect to Redis", error, why);
     return error == REDIS_ERROR_CALLER ? EX_CONFIG : status;
 }
 
@@ -85,7 +85,7 @@ static int examine_server(struct doctor_report *report)
     server_info(&command);
     reply = call(report->cli, &command, &error, why);
     if (!reply && error != REDIS_ERROR_DENIED) {
-        return cli_call_failed("cannot read the state of Redis", error, why);
+        return cli_call_failed(report->cli, "cannot read the state of Redis", error, why);
     }
     result = server_info_read(reply, &server);
     freeReplyObject(reply);
@@ -151,7 +151,8 @@ static int examine_library(struct doctor_report *report, bool *go_on)
     queue_version(&command);
     reply = call(report->cli, &command, &error, why);
     if (!reply && error != REDIS_ERROR_NO_LIBRARY) {
-        return cli_call_failed("cannot read the version of the function library", error, why);
+        return cli_call_failed(report->cli, "cannot read the version of the function library",
+                               error, why);
     }
     if (!reply) {
         *go_on = repair_library(report, "library-missing", "not in this Redis");

@@ -108,7 +108,8 @@ static void report_batch(struct bulk *bulk, const struct batch *batch, enum redi
                    (unsigned long long)batch->lines[batch->tasks - 1],
                    unknown ? "may or may not be in the queue" : "were not enqueued");
     progress_end(&bulk->progress);
-    fail(bulk, cli_call_failed(what, error, name_line(bulk, batch, why, text, sizeof text)));
+    fail(bulk,
+         cli_call_failed(bulk->cli, what, error, name_line(bulk, batch, why, text, sizeof text)));
 }
 
 static void receive_one(struct bulk *bulk)

@@ -124,7 +124,7 @@ static int find_type(struct import *import, struct source *source)
     reply = client_call(import->cli->client, &command, &error, why, sizeof why);
     command_free(&command);
     if (!reply) {
-        return cli_call_failed("cannot examine a key", error, why);
+        return cli_call_failed(import->cli, "cannot examine a key", error, why);
     }
     status = take_type(import, source, reply->type == REDIS_REPLY_STATUS ? reply->str : "thing");
     freeReplyObject(reply);

@@ -127,7 +127,8 @@ void cli_free(struct cli *cli);
 int cli_status_of(enum redis_error error, const char *why);
 
 /* Prints why a call failed and what to do. what: "cannot …". Returns the exit status. */
-int cli_call_failed(const char *what, enum redis_error error, const char *why);
+int cli_call_failed(const struct cli *cli, const char *what, enum redis_error error,
+                    const char *why);
 
 /* Checks the protocol version that a reply begins with, and its length. Returns 0, or an exit
  * status after printing the error. */

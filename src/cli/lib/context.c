@@ -115,9 +115,10 @@ int cli_status_of(enum redis_error error, const char *why)
     return full ? EX_TEMPFAIL : statuses[error];
 }
 
-int cli_call_failed(const char *what, enum redis_error error, const char *why)
+int cli_call_failed(const struct cli *cli, const char *what, enum redis_error error,
+                    const char *why)
 {
-    const char *advice = redis_error_advice(error);
+    const char *advice = redis_error_advice(error, cli->config->redis.by_url);
 
     /* the queue's own error replies contain the advice */
     if (error == REDIS_ERROR_CALLER) {
@@ -149,10 +150,11 @@ int cli_connect(struct cli *cli)
     }
     /* the server refused a value of the configuration */
     if (error == REDIS_ERROR_CALLER) {
-        cli_error("cannot connect to Redis: %s; %s", why, redis_error_advice(error));
+        cli_error("cannot connect to Redis: %s; %s", why,
+                  redis_error_advice(error, cli->config->redis.by_url));
         return EX_CONFIG;
     }
-    return cli_call_failed("cannot connect to Redis", error, why);
+    return cli_call_failed(cli, "cannot connect to Redis", error, why);
 }
 
 void cli_disconnect(struct cli *cli)
@@ -202,7 +204,7 @@ struct redisReply *cli_call(struct cli *cli, struct command *command, const char
 
     command_free(command);
     if (!reply) {
-        *status = cli_call_failed(what, error, why);
+        *status = cli_call_failed(cli, what, error, why);
         return NULL;
     }
     *status = cli_check_reply(reply, elements);

@@ -55,7 +55,7 @@ static void note_failure(struct overview_line *line, enum redis_error error, con
 
     note(line, state, cli_status_of(error, why));
     /* a failed append marks the buffer */
-    (void)buffer_printf(&line->reason, "%s; %s", why, redis_error_advice(error));
+    (void)buffer_printf(&line->reason, "%s; %s", why, redis_error_advice(error, false));
 }
 
 static int note_figures(const struct asked *asked, const struct status *status)

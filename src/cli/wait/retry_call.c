@@ -122,7 +122,7 @@ int retry_reconnect(struct retry *retry, struct cli *cli)
             return 0;
         }
     }
-    return cli_call_failed(retry->what, retry->error, retry->why);
+    return cli_call_failed(cli, retry->what, retry->error, retry->why);
 }
 
 void retry_recovered(struct retry *retry)

@@ -83,6 +83,7 @@ static int set_server(struct config *config, const struct config_given *given,
     forget_server(config, lines);
     result = url_parse(given->url, redis, &why);
     forget_tls(config, lines);
+    redis->by_url = true;
     if (result == 0 && given->password_file) {
         name = "--password-file";
         result = read_password(redis, given->password_file, &why);

@@ -108,7 +108,7 @@ static void fall_back(struct watch *watch, enum redis_error error, const char *w
                  error == REDIS_ERROR_DENIED
                      ? "allow the user CLIENT TRACKING, CLIENT CACHING and SUBSCRIBE on the "
                        "channel __redis__:invalidate"
-                     : redis_error_advice(error));
+                     : redis_error_advice(error, watch->worker->config->redis.by_url));
     }
     watch->logged = true;
     watch->refused = true;

@@ -99,7 +99,9 @@ static void log_outage(struct session *session, double delay)
     unsigned kind = 1U << session->error;
     bool known = session->outage && (session->logged & kind);
     int priority = known ? LOG_DEBUG : LOG_WARNING;
-    const char *step = session->moved ? "following it" : redis_error_advice(session->error);
+    const char *step =
+        session->moved ? "following it"
+                       : redis_error_advice(session->error, session->worker->config->redis.by_url);
     if (session->error == REDIS_ERROR_NO_LIBRARY &&
         session->worker->config->queue.load_library == CONFIG_LIBRARY_AUTO) {
         step = "loading it again";
@@ -135,7 +137,8 @@ static void on_failed(void *context)
 
     int exit_code = session->was_up ? 0 : exit_code_of(session->error);
     if (exit_code) {
-        log_text(LOG_ERR, "%s; %s", session->why, redis_error_advice(session->error));
+        log_text(LOG_ERR, "%s; %s", session->why,
+                 redis_error_advice(session->error, session->worker->config->redis.by_url));
         session->events.fatal(session->events.context, exit_code);
         return;
     }

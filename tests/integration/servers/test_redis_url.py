@@ -10,7 +10,7 @@ import pytest
 from harness.daemon import program, write_config
 from harness.users import path_with_systemctl
 
-EX_USAGE, EX_NOPERM, EX_CONFIG = 64, 77, 78
+EX_USAGE, EX_UNAVAILABLE, EX_NOPERM, EX_CONFIG = 64, 69, 77, 78
 FILE_DB, VARIABLE_DB, OPTION_DB = 1, 2, 3
 
 
@@ -109,6 +109,8 @@ def test_the_file_has_all_other_settings(redis_server, url, etc):
     (['-q', 'emails', '--redis', 'redis://:SECRET@h'], {}, EX_USAGE, 'visible to others in ps; set LEAT_REDIS'),
     (['-q', 'emails', '--redis', 'redis://h:SECRET'], {}, EX_USAGE, '--redis: the port is not'),
     (['-q', 'emails', '--redis', 'http://h'], {}, EX_USAGE, '--redis: the URL does not begin with'),
+    (['-q', 'emails', '--redis', 'h'], {}, EX_USAGE,
+     'write redis://HOST[:PORT][/DB] or unix:///PATH[?db=DB]'),
     (['-q', 'emails'], {'LEAT_REDIS': 'redis://:SE/CRET@h'}, EX_CONFIG, 'LEAT_REDIS: an @ follows the host'),
     (['-q', 'emails'], {'LEAT_REDIS': 'redis://SECRET@h'}, EX_CONFIG,
      'LEAT_REDIS: the URL has a user name but no password'),
@@ -125,6 +127,23 @@ def test_errors(name, args, env, code, said):
     done = run(name, *args, *(['list'] if name == 'leat' else []), **env)
     assert done.returncode == code and said in done.stderr, done
     assert 'SECRET' not in done.stderr and 'CRET' not in done.stderr and done.stdout == ''
+
+
+@pytest.mark.parametrize('name', ['leat', 'leatd'])
+def test_advice(name, url, locked):
+    """If the login or the database of a URL is refused, the advice is about the URL, not about [redis]."""
+    words = [name, '-q', 'emails'] + (['list'] if name == 'leat' else [])
+    for given, said in ((url(), 'user and password given with --redis, --password-file or LEAT_REDIS'),
+                        (url(99, ':open:it@'), 'the database in --redis or LEAT_REDIS')):
+        done = run(*words, LEAT_REDIS=given)
+        assert done.returncode in (EX_NOPERM, EX_CONFIG) and said in done.stderr, done
+        assert '[redis]' not in done.stderr
+
+
+def test_advice_without_redis(folder):
+    """If no Redis answers at the URL, leat says to check the URL."""
+    done = run('leat', '-q', 'emails', '--redis', f'unix://{folder}/none', 'list')
+    assert done.returncode == EX_UNAVAILABLE and '--redis or LEAT_REDIS has its address' in done.stderr, done
 
 
 @pytest.fixture

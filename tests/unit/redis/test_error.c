@@ -165,7 +165,8 @@ static void names_every_class(void **state)
 {
     (void)state;
     for (int i = REDIS_ERROR_NONE; i <= REDIS_ERROR_OTHER; i++) {
-        assert_true(strlen(redis_error_advice((enum redis_error)i)) > 0);
+        assert_true(strlen(redis_error_advice((enum redis_error)i, false)) > 0);
+        assert_null(strstr(redis_error_advice((enum redis_error)i, true), "[redis]"));
         for (int j = REDIS_ERROR_NONE; j < i; j++) {
             assert_string_not_equal(redis_error_name((enum redis_error)i),
                                     redis_error_name((enum redis_error)j));
