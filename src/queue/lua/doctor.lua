@@ -413,7 +413,7 @@ function checks.conf(q, name)
     return value and tonumber(value) ~= PROTOCOL and 'is ' .. value .. ', this library speaks ' .. PROTOCOL or nil
   end
   if TIMES[name] then
-    return value and not whole(value) and 'is ' .. shown(value) or nil
+    return value and not natural(value) and 'is ' .. shown(value) or nil
   elseif not value or not leat.is_changeable(name) or pcall(leat.check_conf, name, value) then
     return nil
   end

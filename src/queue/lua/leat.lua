@@ -128,7 +128,7 @@ local function number_or(text, default)
 end
 
 -- A whole number of at least 0, as leat writes it, or nil.
-local function whole(text)
+local function natural(text)
   local number = text and text:match('^%d+$') and tonumber(text)
   return number and number < EXACT and number or nil
 end
@@ -253,7 +253,7 @@ local function trailer(fields)
   if n < 2 or fields[n - 1] ~= 'leat.fields' then
     return nil
   end
-  local pairs_count = whole(fields[n])
+  local pairs_count = natural(fields[n])
   if not pairs_count or pairs_count * 2 > n - 2 then
     return nil
   end
@@ -272,7 +272,7 @@ local PICKED = { id = BINDS, unique = BINDS, unique_for = BINDS, lane = BINDS, r
 
 local function known_number(task, known, name, default)
   local text = known[name]
-  local value = whole(text)
+  local value = natural(text)
   if text and not value then
     task.damaged = name .. ' ' .. text
   end
@@ -431,7 +431,7 @@ end
 local function unpack_record(packed)
   local consumer, begun, attempt, fence, tid, moved, bound =
     packed:match('^.(.-)%z(%d+) (%d+) (%d+) (%S+) (%S+) (.*)$')
-  if not consumer or not (whole(begun) and whole(attempt) and whole(fence)) or not is_tid(tid) then
+  if not consumer or not (natural(begun) and natural(attempt) and natural(fence)) or not is_tid(tid) then
     return nil
   elseif moved ~= '-' and not is_token(moved) and not (moved:match('^w') and is_tid(moved:sub(2))) then
     return nil
