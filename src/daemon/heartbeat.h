@@ -20,6 +20,7 @@ struct heartbeat {
     uint64_t counted;         /* ended attempts at the last update of the rate */
     int64_t counted_ns;       /* when that was */
     double rate;              /* ended attempts per second, smoothed */
+    int64_t fence;            /* the greatest fencing token that the worker was given */
     struct buffer text;
 };
 

@@ -68,6 +68,7 @@ static const char *make_heartbeat(void *context)
     struct token_list unclaimed = {0};
     outcomes_unclaimed_tokens(worker->outcomes, &unclaimed);
     claim_loop_tokens(worker->claim_loop, &unclaimed);
+    worker->heartbeat.fence = claim_loop_fence(worker->claim_loop);
     const char *text =
         heartbeat_text(&worker->heartbeat, slots_most(worker->slots), runner_count(worker->runner),
                        worker->context.config->task.kill_grace_ms,

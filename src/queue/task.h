@@ -39,7 +39,7 @@ struct task {
     const char *tid;     /* the task's id over all its attempts */
     int64_t attempt;     /* 1 for the first */
     int64_t crashes;     /* workers lost while it ran; if more than 0, it runs alone */
-    int64_t fence;       /* grows with every requeue */
+    int64_t fence;       /* greater with every claim */
     unsigned ends;       /* how earlier attempts ended: bits of enum config_check_after */
     int64_t enqueued_ms; /* unix time */
     size_t field_count;

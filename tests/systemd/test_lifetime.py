@@ -60,7 +60,7 @@ class Beating:
         self.unit = unit
         self.heartbeats = Heartbeats(unit.machine.path(home(unit, "beats")))
         heartbeat = f"{PYTHON} {TOOLS}/heartbeat.py {home(unit, 'beats')}"
-        self.task = unit.add(f"[ $LEAT_FENCE = 1 ] || exec {heartbeat} 0.1; "
+        self.task = unit.add(f"mkdir {home(unit, 'ran')} || exec {heartbeat} 0.1; "
                              f"setsid setsid {heartbeat} 3600 0 stubborn & exec tail -f /dev/null")
         self.heartbeats.wait_runs(1, 60)
 
@@ -147,7 +147,7 @@ def test_stop_in_the_middle_of_work(unit):
     unit.configure(**PATIENT, shutdown={"drain": "3s"}, retry={"max_attempts": 1}).start()
     machine, go = unit.machine, home(unit, "go")
     fast = unit.add(f"while ! [ -e {go} ]; do sleep 0.05; done")
-    unit.add(f"[ $LEAT_FENCE = 1 ] || exit 0; {survive(unit)}")
+    unit.add(f"mkdir {home(unit, 'ran')} || exit 0; {survive(unit)}")
     for _ in range(3):
         unit.add("true")
     pids = wait_survivors(unit)

@@ -47,6 +47,7 @@ struct claim_loop {
     char **tokens;                        /* read and not claimed; owned strings */
     size_t token_count;
     size_t wanted; /* by the claim in flight */
+    int64_t fence; /* the greatest fencing token of all tasks so far */
     int64_t claim_sent_ns;
     int64_t block_sent_ns;
     bool waited;                    /* the last blocking read had to wait: there is no backlog */
@@ -159,6 +160,7 @@ static void on_claimed(void *context, const struct redisReply *reply)
         struct task *task = answer.tasks[i];
         answer.tasks[i] = NULL;
         bytes += task_bytes(task);
+        claim_loop->fence = task->fence > claim_loop->fence ? task->fence : claim_loop->fence;
         slots_take(claim_loop->slots, task, claim_loop->claim_sent_ns);
     }
     /* the claim stopped early: others may be there, and a blocking read would transfer one twice */
@@ -195,6 +197,11 @@ static void claim(struct claim_loop *claim_loop, size_t wanted)
     /* tokens that the reply does not name are no longer this worker's */
     forget_tokens(claim_loop);
     claim_loop->state = CLAIM_SENT;
+}
+
+int64_t claim_loop_fence(const struct claim_loop *claim_loop)
+{
+    return claim_loop->fence;
 }
 
 /* ---- blocking ---- */

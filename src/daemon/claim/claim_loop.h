@@ -53,6 +53,9 @@ bool claim_loop_is_waiting(const struct claim_loop *claim_loop);
 /* Returns whether Redis lets this worker start tasks, by its last reply. */
 enum pause_kind claim_loop_pause(const struct claim_loop *claim_loop);
 
+/* Returns the greatest fencing token of all tasks that were claimed so far; 0: none. */
+int64_t claim_loop_fence(const struct claim_loop *claim_loop);
+
 /* Adds the tokens that were read and not claimed. */
 void claim_loop_tokens(const struct claim_loop *claim_loop, struct token_list *list);
 

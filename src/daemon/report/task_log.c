@@ -86,7 +86,7 @@ static const char *describe_outcome(const struct outcome *outcome, bool done, ch
         if (outcome->delay_ms == 0) {
             return "; returned to the queue";
         }
-        (void)snprintf(text, size, "; returned to the queue for %.1f s",
+        (void)snprintf(text, size, "; returned to the queue for %.1f s or more",
                        (double)outcome->delay_ms / 1000);
         return text;
     case VERDICT_CANCELLED:

@@ -111,11 +111,10 @@ static const struct config_rule *rule_of(const struct config_retry *policy,
 }
 
 /* Returns the pause before the task is released, so that another host may have its program. */
-static int64_t program_wait_ms(int64_t fence, double random)
+static int64_t program_wait_ms(double random)
 {
-    enum { STEP_MS = 1000, MOST_STEPS = 60 };
-    int64_t steps = fence < 1 ? 1 : fence < MOST_STEPS ? fence : MOST_STEPS;
-    return (int64_t)((double)(steps * STEP_MS) * (0.5 + random / 2));
+    enum { STEP_MS = 1000 }; /* leat_finish makes it longer each time */
+    return (int64_t)(STEP_MS * (0.5 + random / 2));
 }
 
 struct outcome outcome_decide(const struct config_retry *policy, const struct ending *ending,
@@ -126,8 +125,7 @@ struct outcome outcome_decide(const struct config_retry *policy, const struct en
         return follow(policy, rule, ending, random);
     }
     if (ending->cause == CAUSE_NO_PROGRAM) {
-        return (struct outcome){.verdict = VERDICT_RELEASE,
-                                .delay_ms = program_wait_ms(ending->fence, random)};
+        return (struct outcome){.verdict = VERDICT_RELEASE, .delay_ms = program_wait_ms(random)};
     }
     return (struct outcome){.verdict = ending->cause == CAUSE_CANCELLED ? VERDICT_CANCELLED
                                                                         : VERDICT_RELEASE};

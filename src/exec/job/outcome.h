@@ -44,7 +44,6 @@ struct ending {
     int signal;            /* that ended the process; 0: it exited */
     int64_t attempt;       /* 1 for the first */
     int64_t max_attempts;  /* the task's own; 0: use the policy's */
-    int64_t fence;         /* the task's fencing token, which grows with each requeue */
     bool shared;           /* other tasks shared the process, so its failure may be theirs */
     enum verdict reported; /* CAUSE_REPORTED: success, retry or dead */
 };
@@ -56,9 +55,9 @@ struct outcome {
 };
 
 /* Decides the outcome. random is uniform in [0, 1); full jitter takes that share of the backoff. A
- * task whose program is missing waits 1 s longer with each requeue, a minute at most, minus a
- * random part of up to one half. So it soon reaches a host that has the program, and if no host has
- * it, it does not hold up others. */
+ * task whose program is missing waits 1 s, minus a random part of up to one half; leat_finish makes
+ * it wait longer each time. So it soon reaches a host that has the program, and if no host has it,
+ * it does not hold up others. */
 struct outcome outcome_decide(const struct config_retry *policy, const struct ending *ending,
                               double random);
 

@@ -57,6 +57,12 @@ local function claim_step(q, task)
   end
 end
 
+-- The fencing token of a claim: greater than that of the task's last claim, and also, by the time, than that of a claim
+-- that Redis has forgotten.
+local function next_fence(q, task)
+  return math.max(task.fence, q.fence_floor, q.now_us - 1) + 1
+end
+
 -- Requeues a poison candidate for which this worker is too busy. The worker that has waited longest reads it next;
 -- an idle one is among those. Returns whether it did: once all workers have passed it on, it stays with the one
 -- that has it.
@@ -101,7 +107,9 @@ local function judge(q, task, record, out)
     return not pass_on(q, task, out) and 'defer' or nil
   elseif task.lane and not leat.lane_is_open(q, task.lane) then
     return whole_step(leat.back_to_lane, q, task)
-  elseif task.lane or task.unique or task.id then
+  end
+  task.fence = next_fence(q, task)
+  if task.lane or task.unique or task.id then
     whole_step(claim_step, q, task)
     return 'claimed'
   end

@@ -15,7 +15,8 @@ local FIGURES = { -- numbers in stats, besides those of view.lua and 't:LANE'
   tids = true, retrying = true, clock = true, clock_strict = true, stream_tag = true, swept = true, tat = true,
   turn = true, dead_warned = true, lists_sought = true,
 }
-local TIMES = { hold_until = true, outage_until = true, floor_ms = true, floor_until = true } -- in conf, besides its settings
+-- Numbers in conf, besides its settings.
+local NUMBERS = { hold_until = true, outage_until = true, floor_ms = true, floor_until = true, fence = true }
 
 local checks = {} -- kind → function(q, subject) → what is wrong, or nil
 leat.checks = checks
@@ -412,7 +413,7 @@ function checks.conf(q, name)
   if name == 'protocol' then
     return value and tonumber(value) ~= PROTOCOL and 'is ' .. value .. ', this library speaks ' .. PROTOCOL or nil
   end
-  if TIMES[name] then
+  if NUMBERS[name] then
     return value and not natural(value) and 'is ' .. shown(value) or nil
   elseif not value or not leat.is_changeable(name) or pcall(leat.check_conf, name, value) then
     return nil

@@ -133,7 +133,7 @@ leat.new_tid = new_tid
 
 local function wait_for(q, item)
   local task = {
-    tid = new_tid(q), fields = item.fields, count = #item.fields, attempts = 0, crashes = 0, fence = 1,
+    tid = new_tid(q), fields = item.fields, count = #item.fields, attempts = 0, crashes = 0, fence = 0,
     enqueued = q.now_text, history = '',
   }
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))

@@ -2,6 +2,7 @@ do -- Finish.
 
 -- The arguments of an attempt: TOKEN, OUTCOME, the number of pairs, and the pairs. Unknown names are ignored.
 local HEAD = 3
+local MOST_WAITS = 60 -- steps by which the wait of a released task grows
 local NOWHERE = {}
 
 local function parse_result(args, at)
@@ -64,16 +65,16 @@ local function tell_success(q, record, result)
 end
 
 local function retry_step(q, task, due)
-  task.fence = task.fence + 1
   task.from = nil
   leat.wait_until(q, task, due)
   leat.remove(q, task.token, task.tid)
 end
 
--- Nothing is counted. If the task is to wait, it waits as it was before this attempt.
+-- Nothing is counted. If the task is to wait, it waits as it was before this attempt, longer each time until it fails.
 local function release(q, task, delay_ms)
   if delay_ms > 0 then
-    whole_step(retry_step, q, task, q.now + delay_ms)
+    task.waits = math.min((task.waits or 0) + 1, MOST_WAITS)
+    whole_step(retry_step, q, task, q.now + delay_ms * task.waits)
     count(q, 'retrying', task.attempts > 0 and 1 or 0)
   else
     leat.requeue(q, task)
@@ -87,6 +88,7 @@ local function finish_failed(q, record, result)
     leat.settle_vanished(q, result.token)
     return 'vanished'
   end
+  task.fence = record.fence
   if result.outcome == 'cancelled' or leat.is_cancelled(q, task.tid) then
     leat.cancel_entry(q, task, record)
     return result.outcome == 'cancelled' and 'ok' or 'cancelled'
@@ -94,7 +96,7 @@ local function finish_failed(q, record, result)
     release(q, task, result.delay_ms or 0)
     return 'ok'
   end
-  task.attempts, result.record = record.attempt, record
+  task.attempts, task.waits, result.record = record.attempt, nil, record
   add_history(q, task, record, result.cause, result.status)
   if result.outcome == 'dead' then
     leat.dead_letter(q, task, result)
@@ -210,7 +212,7 @@ end
 -- KEYS: all.
 -- ARGV: group, consumer, then for each of at most PAGE attempts: token, outcome (success, retry, dead, release,
 -- cancelled), the number of pairs, and these pairs if they say something: cause, status, reason, delay_ms
--- (required for a retry; a release waits for so long), duration_us, stdout and stderr (tails), usage, again (1: it
+-- (required for a retry; a release waits for so long, and longer if it is released again), duration_us, stdout and stderr (tails), usage, again (1: it
 -- was sent before), result_ttl_ms (how long to keep the result; missing: as the task says).
 -- Reply: PROTOCOL, then for each: ok; cancelled (it did not succeed and was to be cancelled, so it is cancelled);
 -- fenced (claimed by another consumer, or requeued); gone (settled before, or by another consumer); vanished

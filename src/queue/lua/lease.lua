@@ -1,6 +1,7 @@
 do -- Renew and register.
 
--- The tokens that a heartbeat lists as not claimed, or nil: older workers do not list them.
+-- The tokens that a heartbeat lists as not claimed, or nil: older workers do not list them. The second result is the
+-- greatest fencing token that the worker was ever given, or 0.
 function leat.read_unclaimed(text)
   local fine, heartbeat = pcall(cjson.decode, text)
   local list, unclaimed = fine and type(heartbeat) == 'table' and heartbeat.unclaimed, {}
@@ -12,16 +13,18 @@ function leat.read_unclaimed(text)
       unclaimed[token] = true
     end
   end
-  return unclaimed
+  local fence = tonumber(heartbeat.fence) or 0
+  return unclaimed, fence > 0 and fence < 2 ^ 53 and fence or 0
 end
 
 -- Writes the record of a claimed task again, after somebody deleted it or Redis forgot the claim. Returns it packed, or
 -- nil. If Redis forgot the claim, this does what the claim did. Otherwise the lane's counter still counts the task.
-local function restore_record(q, token)
+local function restore_record(q, token, fence)
   local task = fetch(q, token)
   if not task or leat.misfit(task) then
     return nil
   end
+  task.fence = math.max(task.fence, fence)
   local packed = pack_record(q.consumer, q.now_text, task.attempts + 1, task)
   redis.call('HSET', q[RUNNING], token, packed)
   if not is_pending(q, token) then
@@ -38,9 +41,10 @@ end
 
 -- Returns the tokens that belong to this consumer, as lists of ids by kind. Appends the others to lost, and those
 -- whose tasks are to be cancelled to cancelled. An entry without a record belongs to the consumer while it is
--- pending for it, or if `unclaimed` does not list it. In the second case the consumer had claimed it, nobody has
+-- pending for it, or if the heartbeat does not list it as unclaimed. In the second case the consumer had claimed it, nobody has
 -- claimed it since, and this restores the record and the names.
-local function sort_tokens(q, tokens, unclaimed, lost, cancelled)
+local function sort_tokens(q, tokens, text, lost, cancelled)
+  local unclaimed, fence = leat.read_unclaimed(text)
   local mine = { s = {}, g = {} }
   local plain, bound = PLAIN .. q.consumer .. '\0', BOUND .. q.consumer .. '\0'
   local size, cancels = #plain, redis.call('EXISTS', q[CANCEL]) == 1
@@ -51,7 +55,7 @@ local function sort_tokens(q, tokens, unclaimed, lost, cancelled)
       local token, record = tokens[i], records[i - from + 1]
       local head = record and record:sub(1, size)
       if not record and unclaimed and not unclaimed[token] then
-        local fine, restored = pcall(restore_record, q, token)
+        local fine, restored = pcall(restore_record, q, token, fence)
         record, head = fine and restored, bound
       end
       if record and (head == plain or head == bound) or not record and is_pending(q, token) then
@@ -114,10 +118,18 @@ end
 -- are to be cancelled.
 local function renew_tokens(q, tokens, text)
   local lost, cancelled = {}, {}
-  local mine = sort_tokens(q, tokens, leat.read_unclaimed(text), lost, cancelled)
+  local mine = sort_tokens(q, tokens, text, lost, cancelled)
   renew_ids(q, 'g', mine.g, lost)
   renew_ids(q, 's', mine.s, lost)
   return lost, cancelled
+end
+
+-- If the clock of Redis was set back, and Redis has forgotten claims, tokens made from the time would repeat.
+local function note_fence(q, text)
+  local _, fence = leat.read_unclaimed(text)
+  if fence and fence > q.now_us and fence > number_or(redis.call('HGET', q[CONF], 'fence'), 0) then
+    redis.call('HSET', q[CONF], 'fence', str(fence))
+  end
 end
 
 -- Renews the tokens, with the worker's heartbeat. Returns as renew_tokens. After an outage, the worker has returned
@@ -309,6 +321,7 @@ function leat.register(keys, args)
   set_defaults(q, args, 5, last_default)
   redis.call('HSETNX', q[CONF], 'protocol', PROTOCOL)
 
+  note_fence(q, args[3])
   local tokens, keep = rest(args, last_default + 1), {}
   for _, token in ipairs(tokens) do
     keep[token] = true

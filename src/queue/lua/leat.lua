@@ -110,7 +110,7 @@ local function open(keys, wanted, group, consumer)
   -- All fields are set here, because Lua copies a table that grows.
   local q = {
     group = group, consumer = consumer, ended = {}, undo = false, freed = false, now_us = nil, now = nil,
-    now_text = nil, plain = nil, due = nil, large_until = nil, unpack(keys),
+    now_text = nil, plain = nil, due = nil, large_until = nil, fence_floor = 0, unpack(keys),
   }
   opened[1] = setmetatable(q, CLOCK)
   return q
@@ -284,7 +284,8 @@ end
 local function take_known(task, known)
   task.attempts = known_number(task, known, 'leat.attempts', 0)
   task.crashes = known_number(task, known, 'leat.crashes', 0)
-  task.fence, task.passed = known_number(task, known, 'leat.fence', 1), known_number(task, known, 'leat.passed', 0)
+  task.fence, task.passed = known_number(task, known, 'leat.fence', 0), known_number(task, known, 'leat.passed', 0)
+  task.waits = known_number(task, known, 'leat.waits')
   task.from, task.history = known['leat.from'], known['leat.history'] or ''
   if known_number(task, known, 'leat.enqueued') and #known['leat.enqueued'] <= MAX_DIGITS then
     task.enqueued = known['leat.enqueued']
@@ -301,7 +302,7 @@ end
 -- stays text. The PICKED fields are in it by their names. bound: at least one of them is BINDING.
 local function decode(token, fields)
   local task = {
-    token = token, tid = token:sub(2), fields = fields, count = #fields, attempts = 0, crashes = 0, fence = 1,
+    token = token, tid = token:sub(2), fields = fields, count = #fields, attempts = 0, crashes = 0, fence = 0,
     history = '', enqueued = '0', bytes = 0,
   }
   local known, values
@@ -353,6 +354,9 @@ local function encode(task)
   end
   if task.history ~= '' then
     add('leat.history', task.history)
+  end
+  if task.waits then
+    add('leat.waits', str(task.waits))
   end
   if task.passing then
     add('leat.passed', str(task.passing))

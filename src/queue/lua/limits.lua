@@ -87,13 +87,15 @@ local function closed(q, hold_until, outage_until, paused, drained)
 end
 
 -- What leat_claim must know of conf, in one read: the lease (ms); until when this worker may start nothing (ms; 0:
--- it may) and why ('', hold, outage, paused, drained); the queue's rate as every_us (nil: none) and burst.
+-- it may) and why ('', hold, outage, paused, drained); the queue's rate as every_us (nil: none) and burst. q.fence_floor
+-- gets a fencing token that is greater than all that were given.
 function leat.read_pause_state(q)
   local host = q.consumer:match('^(.*):%d+:[^:]*$') or q.consumer
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'outage_until', 'paused', 'drain:*', 'drain:' .. host,
-    'rate', 'large_until')
+    'rate', 'large_until', 'fence')
   q.large_until = v[8] and leat.setting(v[8], 0, 0)
   local closed_until, why = closed(q, leat.setting(v[2], 0, 0), leat.setting(v[3], 0, 0), v[4], v[5] or v[6])
+  q.fence_floor = leat.setting(v[9], 0, 0)
   local every_us = v[7] and leat.interval_us(v[7])
   local burst = every_us and leat.setting(redis.call('HGET', q[CONF], 'burst'), 1, DEFAULT_BURST)
   return leat.setting(v[1], MIN_LEASE_MS, DEFAULT_LEASE_MS), closed_until, why, every_us or nil, burst

@@ -184,7 +184,7 @@ local function dead_retry_step(q, id, task)
   if leat.is_expired(q, task) then
     fail('REFUSED ' .. task.tid .. ' has expired, so it could not start; drop it')
   end
-  task.fence, task.attempts, task.crashes, task.from = task.fence + 1, 0, 0, nil
+  task.attempts, task.crashes, task.from, task.waits = 0, 0, nil, nil
   -- It waits in a lane even without one of its own: there may be very many, and go is read before everything else.
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
   leat.watch_expiry(q, task, task.tid)

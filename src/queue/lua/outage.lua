@@ -38,14 +38,15 @@ local function write(q, outage)
   redis.call('HSET', q[STATS], OUTAGE, table.concat(parts, ' '))
 end
 
--- Which server this is, and whose data it has; or nil.
+-- Which server this is, and whose data it has, by the beginnings of their ids: Redis keeps a hash with short values in
+-- less memory. nil: unknown.
 local function read_server()
   local info = redis.pcall('INFO', 'server', 'replication')
   if type(info) ~= 'string' then
     return nil
   end
   local run_id, replid = info:match('run_id:(%w+)'), info:match('master_replid:(%w+)')
-  return run_id and replid and run_id .. ' ' .. replid
+  return run_id and replid and run_id:sub(1, 20) .. ' ' .. replid:sub(1, 20)
 end
 
 -- An outage has ended now. Awaits the workers that were there when the last of all heartbeats came, and those that

@@ -100,7 +100,7 @@ end)
 local function dead_letter_damaged(q, tid)
   local has_tid = is_tid(tid)
   leat.write_dead_letter(q, {
-    tid = has_tid and tid or leat.new_tid(q), fields = {}, count = 0, attempts = 0, crashes = 0, fence = 1,
+    tid = has_tid and tid or leat.new_tid(q), fields = {}, count = 0, attempts = 0, crashes = 0, fence = 0,
     enqueued = '0', history = '',
   }, {
     cause = 'damaged',

@@ -158,13 +158,14 @@ function leat.drop_waiting(q, tid)
   leat.leave_lane(q, tid, list and decode('w', list).lane or '')
 end
 
--- Part of a whole step: drops the record, and releases what the attempt held while it ran.
+-- Part of a whole step: drops the record, and releases what the attempt held while it ran. Returns the record.
 local function drop_record(q, token)
   local packed = hash_drop(q, RUNNING, token)
-  local record = packed and packed:sub(1, 1) == BOUND and unpack_record(packed)
-  if record then
+  local record = packed and unpack_record(packed)
+  if record and packed:sub(1, 1) == BOUND then
     leat.stop_holding(q, token, record)
   end
+  return record
 end
 leat.drop_record = drop_record
 
@@ -296,21 +297,22 @@ function leat.misfit(task)
 end
 
 local function requeue_step(q, task, record)
-  local old_from = task.from
-  task.fence = task.fence + 1
+  local stream, id = stream_of(q, task.token)
+  local old_from, held = task.from, drop_record(q, task.token)
+  if held then
+    task.fence = held.fence
+  end
   if record then
     task.from = task.token
   end
   local moved = 'g' .. add_entry(q, q[GO], encode(task))
   leat.put_index(q, task.tid, moved)
   leat.watch_expiry(q, task, task.tid)
-  if not record then
+  if record then
+    put_moved(q, task.token, record, moved)
+  else
     leat.move_record(q, old_from, task.token, moved)
-    return remove(q, task.token)
   end
-  local stream, id = stream_of(q, task.token)
-  drop_record(q, task.token)
-  put_moved(q, task.token, record, moved)
   redis.call('XDEL', stream, id)
   redis.pcall('XACK', stream, q.group, id)
 end
@@ -382,7 +384,7 @@ function leat.take_over(q, task, max_crashes)
   elseif not record or leat.misfit(task) then
     return leat.requeue(q, task)
   end
-  task.crashes = task.crashes + 1
+  task.crashes, task.fence = task.crashes + 1, record.fence
   add_history(q, task, record, 'crash', '')
   if task.crashes >= max_crashes then
     leat.dead_letter(q, task, {

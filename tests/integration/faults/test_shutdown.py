@@ -7,7 +7,7 @@ import pytest
 from harness import processes
 from harness.polling import wait_until
 from harness.short_leases import wait_blocked, wait_empty
-from harness.tasks import letters, wait_file, wait_succeeded
+from harness.tasks import first_run, letters, wait_file, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
@@ -92,7 +92,7 @@ def test_drain_deadline(daemon, queue, folder, late):
     polite = (f"trap 'echo got TERM >> {folder}/polite; exit 0' TERM; echo > {folder}/listens; "
               "sleep 60 & wait")
     stubborn = f"trap '' TERM; echo > {folder}/stubborn; exec sleep 60"
-    second = 'test $LEAT_FENCE = 1 || { echo $LEAT_ATTEMPT >> %s/again; exit 0; }; ' % folder
+    second = f'{first_run(folder)} || {{ echo $LEAT_ATTEMPT >> {folder}/again; exit 0; }}; '
     queue.add({'command': second + polite}, {'command': second + stubborn})
     wait_file(folder / 'stubborn')
     wait_file(folder / 'listens')

@@ -103,6 +103,23 @@ def test_rate_after_a_step_back(queue, wall):
     wait_until(lambda: queue.begin('a'))
 
 
+def test_fencing_tokens_after_a_step_back(queue, wall):
+    """A token is greater than the last one of the task even if the clock was set back in between. If Redis has
+    forgotten the last one as well, the worker that was given it tells it."""
+    queue.register('a')
+    queue.add({'command': 'true'})
+    [first] = queue.begin('a')
+    queue.finish('a', first, 'release')
+    wall.set(-HOUR_S)
+    [second] = queue.begin('a')
+    assert second.fence == first.fence + 1
+    wall.set(-2 * HOUR_S)
+    queue.register('b', heartbeat=f'{{"unclaimed":[],"fence":{second.fence}}}')
+    queue.add({'command': 'true'})
+    [other] = queue.begin('b')
+    assert other.fence == second.fence + 1
+
+
 def test_hold_after_a_step_back(queue, wall):
     """The pause after a recreated group does not last longer either."""
     queue.register('a', lease=1000)

@@ -59,14 +59,14 @@ def test_due_tasks_come_before_the_stream(queue):
 def test_the_attempt_counts_when_it_begins(queue):
     """A released task keeps its attempt number, a retried one gets the next; the fencing token always grows."""
     queue.add({'command': 'x'})
-    [task] = queue.begin('w1')
-    assert task.attempt == 1
-    queue.finish('w1', task, 'release')
-    [task] = queue.begin('w1')
-    assert (task.attempt, task.fence) == (1, 2)
-    queue.finish('w1', task, 'retry')
-    [task] = queue.begin('w1')
-    assert (task.attempt, task.fence) == (2, 3)
+    [first] = queue.begin('w1')
+    assert first.attempt == 1
+    queue.finish('w1', first, 'release')
+    [second] = queue.begin('w1')
+    assert second.attempt == 1 and second.fence > first.fence
+    queue.finish('w1', second, 'retry')
+    [third] = queue.begin('w1')
+    assert third.attempt == 2 and third.fence > second.fence
 
 
 def test_wanting_none_begins_none(queue):

@@ -25,9 +25,10 @@ def test_retry_brings_the_task_back_whole(queue):
     """A retried dead letter keeps its id, fields and history; it gets its name, a fresh attempt budget and a
     higher fencing token."""
     [tid] = dead_letter(queue, payload=b'a\0b', id='label')
+    fence = int(queue.letters()[0][1]['leat.fence'])
     assert queue.dead_retry(*letter_ids(queue)) == ['ok']
     [task] = queue.begin('w1')
-    assert (task.tid, task.attempt, task.crashes, task.fence) == (tid, 1, 0, 2)
+    assert (task.tid, task.attempt, task.crashes) == (tid, 1, 0) and task.fence > fence
     assert task.fields == {'command': b'x0', 'payload': b'a\0b', 'id': b'label'}
     assert queue.enqueue({'command': 'y', 'id': 'label'}) == [('exists', tid)]
     assert '1 w1 ' in queue.show(tid)['history']

@@ -239,7 +239,8 @@ def test_an_unclaimed_entry_can_only_be_released(queue):
 
 
 def test_a_release_may_wait(queue):
-    """A released task may wait with nothing counted; after a failed attempt it still counts as a retry."""
+    """A released task may wait with nothing counted, longer each time until an attempt ends; after a failed
+    attempt it still counts as a retry."""
     task = begin_one(queue, id='label')
     assert queue.finish('w1', task, 'release', delay=60000) == 'ok'
     assert queue.places() == {task.tid: ['waiting']} and queue.status()['delayed'] == 1
@@ -247,10 +248,15 @@ def test_a_release_may_wait(queue):
     assert queue.show('label')['history'] == '' and queue.counter('released') == 1
     queue.redis.zadd(queue.delayed, {task.tid: 1})
     [again] = queue.begin('w2')
-    assert (again.tid, again.attempt, again.fence, again.flat) == (task.tid, 1, 2, task.flat)
+    assert (again.tid, again.attempt, again.flat) == (task.tid, 1, task.flat) and again.fence > task.fence
+    assert queue.finish('w2', again, 'release', delay=60000) == 'ok'
+    assert abs(queue.redis.zscore(queue.delayed, task.tid) - queue.now() - 2 * 60000) < 5000
+    queue.redis.zadd(queue.delayed, {task.tid: 1})
+    [again] = queue.begin('w2')
     queue.finish('w2', again, 'retry', delay=0, cause='exit')
     [third] = queue.begin('w1')
     assert queue.finish('w1', third, 'release', delay=60000) == 'ok' and queue.status()['retrying'] == 1
+    assert abs(queue.redis.zscore(queue.delayed, task.tid) - queue.now() - 60000) < 5000
     queue.redis.zadd(queue.delayed, {task.tid: 1})
     [last] = queue.begin('w2')
     assert last.attempt == 2 and queue.status()['retrying'] == 0

@@ -186,7 +186,8 @@ def test_a_forgotten_claim_is_known_again(queue):
     token = begin(queue, 'w2')
     forget(queue)
     queue.register('w1', heartbeat=TELLS)
-    assert queue.register('w2', [token], heartbeat=TELLS)['lost'] == []
+    assert queue.register('w2', [token], heartbeat='{"unclaimed":[],"fence":9}')['lost'] == []
+    assert b' 1 9 ' in queue.redis.hget(queue.running, token)
     queue.register('w3', heartbeat=TELLS)
     assert queue.begin('w1', 5) == [] and queue.pending('w2') == [token]
     assert queue.renew('w2', [token], heartbeat=TELLS)['lost'] == []

@@ -20,6 +20,11 @@ QUICK = {
 LINE = re.compile(r'^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) leatd(?:\[emails\])? (\w+): (.*)$')
 
 
+def first_run(folder):
+    """A shell command that succeeds in the first run of each task."""
+    return f'mkdir {folder}/ran-$LEAT_TASK 2>/dev/null'
+
+
 class Letter:
     """A dead letter: the task's fields, a flat list, and leat's own."""
 

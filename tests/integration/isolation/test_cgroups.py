@@ -14,7 +14,7 @@ import pytest
 from harness import processes
 from harness.polling import wait_until
 from harness.short_leases import wait_empty
-from harness.tasks import records, wait_file, wait_letters, wait_succeeded
+from harness.tasks import first_run, records, wait_file, wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
@@ -110,7 +110,7 @@ def test_leftovers_die_first(caged, queue, group, survivors):
     """The processes of a killed worker are dead before the next worker in that cgroup sends anything to
     Redis."""
     first = caged(ONE).wait_ready()
-    queue.add({'command': f'test $LEAT_FENCE = 1 || exit 0; {survivors.command()}'})
+    queue.add({'command': f'{first_run(survivors.path.parent)} || exit 0; {survivors.command()}'})
     wait_file(survivors.path.with_name('survivors.all'))
     pids = survivors.wait()
     first.kill9()
@@ -157,7 +157,7 @@ def test_reclaimed_by_cgroup(caged, queue, group, folder):
     worker in it runs the task at once, and not a lease later."""
     slow = {'queue': {'lease': '10m', 'scan': '500ms'}, 'isolation': {'state': folder / 'state'}}
     first = caged(slow).wait_ready()
-    queue.add({'command': f'echo $$ >> {folder}/pids; [ $LEAT_FENCE != 1 ] || exec {STAYS}'})
+    queue.add({'command': f'echo $$ >> {folder}/pids; ! {first_run(folder)} || exec {STAYS}'})
     wait_file(folder / 'pids')
     assert len(group.pids('daemon')) > 1
     (group / 'daemon/cgroup.kill').write_text('1')
@@ -179,7 +179,7 @@ def test_not_reclaimed_beside_others(daemon, queue, group, folder):
     first = daemon(slow, start=False)
     first.popen = {'preexec_fn': group.enter}
     first.start().wait_ready()
-    queue.add({'command': f'echo $$ >> {folder}/pids; [ $LEAT_FENCE != 1 ] || exec {STAYS}'})
+    queue.add({'command': f'echo $$ >> {folder}/pids; ! {first_run(folder)} || exec {STAYS}'})
     task = int(wait_file(folder / 'pids'))
     # all at once, so that no guard acts
     others = [pid for pid in group.pids() if pid != task]

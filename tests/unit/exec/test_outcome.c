@@ -296,21 +296,14 @@ static void jitter_takes_a_share(void **state)
     assert_int_equal(outcome_decide(&policy, &ending, 0.5).delay_ms, 1);
 }
 
-/* Goal: a task whose program is missing waits, longer the more often it was requeued, but at
- * most a minute; other releases do not wait. */
+/* Goal: a task whose program is missing waits; other releases do not. */
 static void missing_programs_are_waited_for(void **state)
 {
     (void)state;
     struct config_retry policy = plain_policy();
-    struct ending ending = {.cause = CAUSE_NO_PROGRAM, .attempt = 1, .fence = 1};
+    struct ending ending = {.cause = CAUSE_NO_PROGRAM, .attempt = 1};
     assert_int_equal(outcome_decide(&policy, &ending, 0).delay_ms, 500);
     assert_in_range(outcome_decide(&policy, &ending, 0.999999).delay_ms, 999, 1000);
-    ending.fence = 10;
-    assert_int_equal(outcome_decide(&policy, &ending, 0).delay_ms, 5000);
-    ending.fence = INT64_MAX;
-    assert_int_equal(outcome_decide(&policy, &ending, 0).delay_ms, 30000);
-    ending.fence = 0;
-    assert_int_equal(outcome_decide(&policy, &ending, 0).delay_ms, 500);
     ending.cause = CAUSE_HOST;
     assert_int_equal(outcome_decide(&policy, &ending, 0).delay_ms, 0);
 }
