@@ -121,24 +121,17 @@ size_t redis_error_text(const char *message, size_t size, const char **text)
 
 static const struct {
     const char *name, *advice;
-    const char *url_advice; /* if the server is given by a URL; NULL: the same */
 } classes[] = {
     [REDIS_ERROR_NONE] = {"none", "nothing to do"},
     [REDIS_ERROR_LOST] = {"connection-lost",
-                          "check that Redis runs and that [redis] has its address",
-                          "check that Redis runs and that --redis or LEAT_REDIS has its address"},
+                          "check that Redis runs and that [redis] has its address"},
     [REDIS_ERROR_LATER] = {"not-ready", "Redis is busy or not ready; if this lasts, see its log"},
-    [REDIS_ERROR_ROLE] = {"wrong-server",
-                          "this server is not the master of the queue: set [redis] "
-                          "to the master, to its sentinels or to the Cluster",
-                          "this server is not the master of the queue: name the master in --redis "
-                          "or LEAT_REDIS; sentinels and a Cluster need a file"},
+    [REDIS_ERROR_ROLE] = {"wrong-server", "this server is not the master of the queue: set [redis] "
+                                          "to the master, to its sentinels or to the Cluster"},
     [REDIS_ERROR_NO_WRITE] = {"refused-writes",
                               "Redis refuses writes: check its memory, its disk and its replicas"},
     [REDIS_ERROR_DENIED] = {"denied",
-                            "check user and password in [redis], and the ACL of that user",
-                            "check the user and password given with --redis, --password-file or "
-                            "LEAT_REDIS, and the ACL of that user"},
+                            "check user and password in [redis], and the ACL of that user"},
     [REDIS_ERROR_NO_GROUP] = {"no-group",
                               "the stream or its group was deleted; a worker recreates it"},
     [REDIS_ERROR_NO_LIBRARY] = {"no-library",
@@ -149,9 +142,18 @@ static const struct {
                            "functions (FUNCTION, FCALL); sentinels are not named as host, but as "
                            "sentinels"},
     [REDIS_ERROR_FOREIGN] = {"foreign-key", "choose another stream in [queue]"},
-    [REDIS_ERROR_CALLER] = {"refused-call", "check db, master and cluster in [redis]",
-                            "check the database in --redis or LEAT_REDIS; a Cluster needs a file"},
+    [REDIS_ERROR_CALLER] = {"refused-call", "check db, master and cluster in [redis]"},
     [REDIS_ERROR_OTHER] = {"error", "see the message and the log of Redis"},
+};
+
+/* The advice if --redis or LEAT_REDIS gives the server; NULL: that of the class. */
+static const char *const url_advice[REDIS_ERROR_OTHER + 1] = {
+    [REDIS_ERROR_LOST] = "check that Redis runs and that --redis or LEAT_REDIS has its address",
+    [REDIS_ERROR_ROLE] = "this server is not the master of the queue: name the master in --redis "
+                         "or LEAT_REDIS; sentinels and a Cluster need a file",
+    [REDIS_ERROR_DENIED] = "check the user and password given with --redis, --password-file or "
+                           "LEAT_REDIS, and the ACL of that user",
+    [REDIS_ERROR_CALLER] = "check the database in --redis or LEAT_REDIS; a Cluster needs a file",
 };
 
 const char *redis_error_name(enum redis_error error)
@@ -177,9 +179,7 @@ enum redis_error redis_error_of_reply(const redisReply *reply, int malformed, co
 
 const char *redis_error_advice(enum redis_error error, bool by_url)
 {
-    bool replaced = by_url && classes[error].url_advice;
-
-    return replaced ? classes[error].url_advice : classes[error].advice;
+    return by_url && url_advice[error] ? url_advice[error] : classes[error].advice;
 }
 
 void redis_error_explain(const char *message, size_t size, char *explained, size_t explained_size)
