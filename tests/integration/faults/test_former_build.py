@@ -11,7 +11,7 @@ from harness.polling import wait_until
 from harness.queue import Queue, trailer
 
 FORMER = 2  # the last VERSION without an index
-NOTES = {'no-persistence', 'snapshots-only', 'version-skew', 'library-new', 'conf-differs'}
+NOTES = {'no-password', 'no-persistence', 'snapshots-only', 'version-skew', 'library-new', 'conf-differs'}
 
 
 class Sides:
