@@ -132,7 +132,9 @@ def test_nothing_wraps(terminal, queue, wait_until, columns):
                 width = sum(2 if ord(letter) > 0x2e80 else 1 for letter in line)
                 assert width <= columns, (page, line)
             seen[' '.join(page)] = text
-    for page, titles in (('list', 'ID LABEL STATE COMMAND'), ('dead list', 'ID CAUSE COMMAND'),
+    # the id of a task that waited first has 34 characters, which leaves no room for a label in 60
+    listed = 'ID STATE COMMAND' + (' LABEL' if columns >= 80 else '')
+    for page, titles in (('list', listed), ('dead list', 'ID CAUSE COMMAND'),
                          ('status', 'HOST STATE BUSY FAILED'), ('status --lanes', 'LANE WAITING RUNNING')):
         assert set(titles.split()) <= set(re.sub('\x1b\\[[0-9;]*m', ' ', seen[page]).split()), seen[page]
     assert all(dead in seen[page] for page in ('dead list', 'list', f'show {dead}', f'wait {dead}'))
