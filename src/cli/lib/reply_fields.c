@@ -85,7 +85,7 @@ int64_t fields_stamp(struct bytes value, struct bytes *by)
 static bool is_number_name(const char *name)
 {
     static const char *const numbers[] = {
-        "max_crashes",      "max_length", "max_task",     "large_until",
+        "max_crashes",      "max_length", "max_task",     "sizes",
         "dead_keep_number", "hold_until", "outage_until", "floor_until",
         "protocol",         "begun",      "fence"};
     size_t size = strlen(name);

@@ -266,17 +266,13 @@ end
 
 -- Claims up to `wanted` new tasks. Returns how many are still wanted. Dropped tasks do not count as claimed, but
 -- they limit the work. The size of an entry is not known before it is read, and Redis stands still while it is: so
--- the first entry is read alone, and more at once only after small ones. `most`: more, if their sizes are known.
+-- entries are read one by one unless the queue is known to have small ones. `most`: more, if their sizes are known.
 local function read(q, kind, wanted, out, most)
   local dropped = 0
-  most = most or 1
+  most = most or leat.has_small_tasks(q) and READ_STEP or 1
   while wanted > 0 and dropped < PAGE and may_go_on(out) do
     local step, tasks = math.min(wanted, most), {}
     local is_end, largest = read_some(q, kind, step, tasks, out)
-    if step < wanted and step == 1 and not is_end and largest < SMALL_ENTRY and not leat.has_large(q) then
-      most = READ_STEP
-      is_end, largest = read_some(q, kind, math.min(wanted, most) - 1, tasks, out)
-    end
     if #tasks > 0 then
       read_records(q, tasks)
       local before = #out.claimed
@@ -286,7 +282,7 @@ local function read(q, kind, wanted, out, most)
     end
     if is_end then
       break
-    elseif largest >= SMALL_ENTRY then
+    elseif largest >= SMALL_BYTES then
       most = 1
     elseif most > 1 and out.bytes < SMALL_BYTES then
       most = math.min(2 * most, READ_MOST)
@@ -435,6 +431,7 @@ function leat.claim(keys, args)
   if math.min(wanted, out.left) > 0 then
     try(out, read_all, q, math.min(wanted, out.left, CHUNK), out)
   end
+  leat.note_small_tasks(q, #out.claimed, out.read)
   closed_until, why = settle_rate(q, out, wanted + #named)
   try(out, leat.offer_lane_task, q, cursor ~= '')
   if out.problem and #out.claimed == 0 and #out.deferred == 0 then

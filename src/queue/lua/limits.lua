@@ -92,8 +92,8 @@ end
 function leat.read_pause_state(q)
   local host = q.consumer:match('^(.*):%d+:[^:]*$') or q.consumer
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'outage_until', 'paused', 'drain:*', 'drain:' .. host,
-    'rate', 'large_until', 'fence')
-  q.large_until = v[8] and leat.setting(v[8], 0, 0)
+    'rate', 'sizes', 'fence')
+  q.sizes = v[8] and leat.setting(v[8], 0, 0)
   local closed_until, why = closed(q, leat.setting(v[2], 0, 0), leat.setting(v[3], 0, 0), v[4], v[5] or v[6])
   q.fence_floor = leat.setting(v[9], 0, 0)
   local every_us = v[7] and leat.interval_us(v[7])

@@ -1,6 +1,7 @@
 do -- Settings that all workers share.
 
 local MOST_SETTING = 9e15
+local SMALL_CLAIMS, SEVERAL = 20, 4
 
 -- The whole number of a setting. One that leat_conf would not take counts as not set.
 local function setting(text, least, default)
@@ -17,16 +18,25 @@ function leat.read_max_crashes(q)
   return setting(redis.call('HGET', q[CONF], 'max_crashes'), 1, DEFAULT_MAX_CRASHES)
 end
 
--- Whether large tasks were seen in the last hour.
-function leat.has_large(q)
-  return q.large_until and q.large_until > q.now
+-- conf has what is known of the sizes of tasks (sizes): after a large one, until when nothing is known (ms); then how
+-- many claims have brought several tasks, all of them small, up to SMALL_CLAIMS.
+function leat.has_small_tasks(q)
+  return q.sizes == SMALL_CLAIMS
 end
 
 -- Notes the size of a task. Never fails a step.
 function leat.note_size(q, bytes)
-  if bytes >= LARGE_BYTES and (q.large_until or 0) < q.now + LARGE_MS / 2 then
-    q.large_until = q.now + LARGE_MS
-    redis.pcall('HSET', q[CONF], 'large_until', str(q.large_until))
+  if bytes >= LARGE_BYTES and (q.sizes or 0) < q.now + LARGE_MS / 2 then
+    q.sizes = q.now + LARGE_MS
+    redis.pcall('HSET', q[CONF], 'sizes', str(q.sizes))
+  end
+end
+
+-- Notes that a claim has brought so many tasks, with so many bytes together. Never fails a step.
+function leat.note_small_tasks(q, number, bytes)
+  local known = q.sizes or 0
+  if known ~= SMALL_CLAIMS and number >= SEVERAL and bytes < SMALL_BYTES and known < q.now then
+    redis.pcall('HSET', q[CONF], 'sizes', known < SMALL_CLAIMS and str(known + 1) or '1')
   end
 end
 

@@ -19,8 +19,7 @@ def sizes(tasks):
 
 
 def test_one_large_entry_for_each_claim(queue):
-    """A claim reads one entry first, and after a large one no other. The queue remembers that it has large tasks:
-    then each is read alone, however many small ones came before."""
+    """A claim reads entries one by one, and after a large one no other."""
     queue.register('w1')
     add_plain(queue, BIG, BIG, b'x', BIG, *[b'x'] * 9, BIG, BIG)
     claims = []
@@ -33,8 +32,24 @@ def test_one_large_entry_for_each_claim(queue):
 def test_small_entries_are_read_together(queue):
     """Small entries cost no more claims than before."""
     queue.register('w1')
+    for _ in range(21):
+        add_plain(queue, *[b'x'] * 40)
+        assert len(queue.begin('w1', 40)) == 40
+    before = queue.redis.info('commandstats')['cmdstat_xreadgroup']['calls']
     add_plain(queue, *[b'x'] * 40)
     assert len(queue.begin('w1', 40)) == 40
+    assert queue.redis.info('commandstats')['cmdstat_xreadgroup']['calls'] - before < 6
+    add_plain(queue, BIG, b'x', b'x')
+    assert len(queue.begin('w1', 40)) == 3
+    add_plain(queue, b'x', BIG, BIG, BIG)
+    assert sizes(queue.begin('w1', 40)) == [1, len(BIG)]
+
+
+def test_a_small_task_before_large_ones(queue):
+    """While nothing is known of a queue's tasks, a small one at the head brings no more than one large one."""
+    queue.register('w1')
+    add_plain(queue, b'x', BIG, BIG, BIG)
+    assert sizes(queue.begin('w1', 8)) == [1, len(BIG)]
 
 
 def test_large_tasks_in_lanes(queue):
