@@ -150,6 +150,8 @@ struct config_task {
     bool no_new_privileges;
     int64_t umask;
     int64_t timeout_ms; /* 0: none */
+    /* for a task's own timeout, or CONFIG_UNLIMITED; 0: timeout_ms if commands are listed */
+    int64_t timeout_max_ms;
     int64_t kill_grace_ms;
     enum config_stdin stdin_from;
     int64_t result_ttl_ms; /* 0: results are kept only if a task asks for it */
@@ -178,6 +180,8 @@ struct config_isolation {
 
 struct config_retry {
     int64_t max_attempts;
+    /* for a task's own, or CONFIG_UNLIMITED; 0: max_attempts if commands are listed */
+    int64_t attempts_max;
     int64_t base_ms;
     double factor;
     int64_t cap_ms;

@@ -213,6 +213,11 @@ const struct table_row table[TABLE_ROWS] = {
          "How long a task may run; it is then stopped and has failed."),
      .type = TABLE_DURATION, MEMBER(task, timeout_ms), .low = 100, .high = 365 * DAY_MS,
      .words = none},
+    {KEY("task", "timeout_max", "duration, none or auto", "auto", true,
+         "Longest timeout that a task may ask for; auto: timeout with listed commands, otherwise "
+         "none."),
+     .type = TABLE_DURATION, MEMBER(task, timeout_max_ms), .low = 100, .high = 365 * DAY_MS,
+     .words = maxima},
     {KEY("task", "kill_grace", "duration", "10s", true,
          "Time between SIGTERM and SIGKILL for a task that has to stop."),
      .type = TABLE_DURATION, MEMBER(task, kill_grace_ms), .low = 0, .high = HOUR_MS},
@@ -285,6 +290,11 @@ const struct table_row table[TABLE_ROWS] = {
     {KEY("retry", "max_attempts", "integer", "5", true,
          "Attempts after which a task becomes a dead letter."),
      .type = TABLE_INTEGER, MEMBER(retry, max_attempts), .low = 1, .high = 100000},
+    {KEY("retry", "attempts_max", "integer, none or auto", "auto", true,
+         "Most attempts that a task may ask for; auto: max_attempts with listed commands, otherwise "
+         "none."),
+     .type = TABLE_INTEGER, MEMBER(retry, attempts_max), .low = 1, .high = 1000000,
+     .words = maxima},
     {KEY("retry", "base", "duration", "2s", true, "Pause before the second attempt."),
      .type = TABLE_DURATION, MEMBER(retry, base_ms), .low = 0, .high = 7 * DAY_MS},
     {KEY("retry", "factor", "number", "2", true,

@@ -13,6 +13,7 @@
 
 WORDS(automatic, {"auto", 0});
 WORDS(none, {"none", 0});
+WORDS(maxima, {"auto", 0}, {"none", CONFIG_UNLIMITED});
 WORDS(tls_versions, {"1.2 1.3", CONFIG_TLS_12_13}, {"1.2", CONFIG_TLS_12}, {"1.3", CONFIG_TLS_13});
 WORDS(inherited, {"inherit", CONFIG_INHERIT});
 WORDS(unlimited, {"none", CONFIG_UNLIMITED}, {"inherit", CONFIG_INHERIT});

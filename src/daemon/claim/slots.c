@@ -317,6 +317,31 @@ static void place(void *context, struct task *task, int64_t sent_ns)
     }
 }
 
+/* Returns the maximum of a task's own value; 0: none. `own` is the value of the config. */
+static int64_t maximum(const struct config *config, int64_t most, int64_t own)
+{
+    if (most == 0 && config->security.commands == CONFIG_COMMANDS_LISTED) {
+        return own;
+    }
+    return most == CONFIG_UNLIMITED ? 0 : most;
+}
+
+/* Lowers what the task asks for to what the config allows. */
+static void lower(const struct config *config, struct task *task)
+{
+    int64_t timeout_ms = maximum(config, config->task.timeout_max_ms, config->task.timeout_ms);
+    int64_t attempts = maximum(config, config->retry.attempts_max, config->retry.max_attempts);
+    if (timeout_ms > 0 &&
+        (task->timeout_ms == 0 || task->timeout_ms > timeout_ms)) { /* 0: it asks for none */
+        task->timeout_ms = timeout_ms;
+        task_log_lowered(task, "timeout", "[task] timeout_max");
+    }
+    if (attempts > 0 && task->max_attempts > attempts) {
+        task->max_attempts = attempts;
+        task_log_lowered(task, "max_attempts", "[retry] attempts_max");
+    }
+}
+
 void slots_take(struct slots *slots, struct task *task, int64_t sent_ns)
 {
     char reason[160];
@@ -324,10 +349,13 @@ void slots_take(struct slots *slots, struct task *task, int64_t sent_ns)
         put_back(slots, task);
     } else if (!is_fit(slots, task, reason, sizeof reason)) {
         refuse(slots, task, reason);
-    } else if (signature_check_is_wanted(slots->signature_check)) {
-        signature_check_take(slots->signature_check, task, sent_ns);
     } else {
-        place(slots, task, sent_ns);
+        lower(slots->worker->config, task);
+        if (signature_check_is_wanted(slots->signature_check)) {
+            signature_check_take(slots->signature_check, task, sent_ns);
+        } else {
+            place(slots, task, sent_ns);
+        }
     }
 }
 
@@ -459,6 +487,8 @@ static bool checks_differ(const struct config *former_config, const struct confi
            security->commands == CONFIG_COMMANDS_LISTED ||
            security->signatures == CONFIG_SIGNATURES_REQUIRED ||
            former_config->security.signatures == CONFIG_SIGNATURES_REQUIRED ||
+           former->timeout_max_ms != task->timeout_max_ms ||
+           former_config->retry.attempts_max != config->retry.attempts_max ||
            !former->command != !task->command || former->batch != task->batch ||
            former->batch_format != task->batch_format;
 }

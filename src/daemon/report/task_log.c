@@ -171,6 +171,14 @@ void task_log_ended(const struct attempt *attempt, const struct outcome *outcome
               lost ? "" : describe_outcome(outcome, done, then, sizeof then));
 }
 
+void task_log_lowered(const struct task *task, const char *field, const char *key)
+{
+    struct fields fields;
+    describe_task(&fields, task, "lowered");
+    log_event(LOG_NOTICE, LOG_ID_TASK_LOWERED, fields.list, fields.count,
+              "task %s: its %s is above %s: lowered", task->tid, field, key);
+}
+
 void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid)
 {
     (void)context;

@@ -17,6 +17,9 @@ void task_log_ended(const struct attempt *attempt, const struct outcome *outcome
  * runner_events. */
 void task_log_halved(const struct attempt *attempt, size_t count);
 
+/* The task's own value of a field was lowered to that key of the configuration. */
+void task_log_lowered(const struct task *task, const char *field, const char *key);
+
 /* A process was killed but has not ended; see struct runner_events. */
 void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid);
 

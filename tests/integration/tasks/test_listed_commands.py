@@ -2,6 +2,7 @@
 import json
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -243,3 +244,29 @@ def test_sections_are_merged_for_two_workers(daemon, listed, queue, tool):
     queue.add({'command': 'second'})
     wait_succeeded(queue, 1)
     assert tool.runs()[0][0] == ['second', 'default']
+
+
+@pytest.mark.parametrize('sections, attempts, seconds', [
+    ({}, 1000, 0),
+    ({'task': {'timeout_max': '30s'}, 'retry': {'attempts_max': 7}}, 7, 30),
+    ({'task': {'timeout': '20s'}, 'retry': {'max_attempts': 4}, 'security': {'commands': 'listed'}}, 4, 20),
+    ({'task': {'timeout_max': 'none'}, 'retry': {'attempts_max': 'none'}, 'security': {'commands': 'listed'}},
+     1000, 0),
+], ids=['none', 'set', 'listed', 'listed, none'])
+def test_maxima_of_what_a_task_asks_for(daemon, queue, folder, sections, attempts, seconds):
+    """A task's timeout and max_attempts are lowered to timeout_max and attempts_max, and the log says so. By
+    default there are none, but with listed commands they are the configuration's own values."""
+    if 'security' in sections:
+        sections['command.run'] = {'program': f'{folder}/run'}
+        (folder / 'run').write_text(f'#!/bin/sh\necho "$LEAT_MAX_ATTEMPTS ${{LEAT_DEADLINE:-0}}" > {folder}/new\n'
+                                    f'mv {folder}/new {folder}/out\n')
+        (folder / 'run').chmod(0o755)
+    worker = daemon(sections).wait_ready()
+    command = f'echo "$LEAT_MAX_ATTEMPTS ${{LEAT_DEADLINE:-0}}" > {folder}/new; mv {folder}/new {folder}/out'
+    queue.add({'command': 'run' if 'security' in sections else command, 'timeout': '0', 'max_attempts': '1000'})
+    wait_succeeded(queue, 1)
+    found, deadline = (folder / 'out').read_text().split()
+    left = float(deadline) - time.time() if deadline != '0' else 0
+    assert int(found) == attempts and seconds - 20 < left <= seconds
+    assert ('timeout is above [task] timeout_max: lowered' in worker.log()) == (seconds > 0)
+    assert ('max_attempts is above [retry] attempts_max: lowered' in worker.log()) == (seconds > 0)
