@@ -291,7 +291,8 @@ const struct table_row table[TABLE_ROWS] = {
          "Attempts after which a task becomes a dead letter."),
      .type = TABLE_INTEGER, MEMBER(retry, max_attempts), .low = 1, .high = 100000},
     {KEY("retry", "attempts_max", "integer, none or auto", "auto", true,
-         "Most attempts that a task may ask for; auto: max_attempts with listed commands, otherwise "
+         "Most attempts that a task may ask for; auto: max_attempts with listed commands, "
+         "otherwise "
          "none."),
      .type = TABLE_INTEGER, MEMBER(retry, attempts_max), .low = 1, .high = 1000000,
      .words = maxima},
