@@ -232,6 +232,16 @@ static void on_give_up(void *context)
 
 static void leave(struct worker *worker);
 
+static void left(struct worker *worker)
+{
+    if (stop_has_begun(worker->stop)) {
+        stopped(worker, EX_OK);
+    } else {
+        worker->leaving = true; /* until the session has ended */
+        session_left(worker->context.session);
+    }
+}
+
 static void on_left(void *context, const struct redisReply *reply)
 {
     struct worker *worker = context;
@@ -243,7 +253,7 @@ static void on_left(void *context, const struct redisReply *reply)
     if (!queue_requeue_read(reply, &answer) && answer.more) {
         leave(worker);
     } else {
-        stopped(worker, EX_OK);
+        left(worker);
     }
 }
 
@@ -254,15 +264,16 @@ static void leave(struct worker *worker)
     worker->leaving = session_send(worker->context.session, on_left, worker) == 0;
 }
 
-static void check_stopped(struct worker *worker)
+static void check_left(struct worker *worker)
 {
-    if (!stop_has_begun(worker->stop) || worker->leaving || runner_count(worker->runner) > 0 ||
-        outcomes_count(worker->outcomes) > 0 || !dead_hook_is_quiet(worker->dead_hook)) {
+    if (!(stop_has_begun(worker->stop) || worker->context.moving) || worker->leaving ||
+        runner_count(worker->runner) > 0 || outcomes_count(worker->outcomes) > 0 ||
+        !dead_hook_is_quiet(worker->dead_hook)) {
         return;
     }
     if (session_is_away(worker->context.session)) {
-        log_text(LOG_NOTICE, "stopping without Redis: no outcome is left to send");
-        stopped(worker, EX_OK);
+        log_text(LOG_NOTICE, "leaving without Redis: no outcome is left to send");
+        left(worker);
     } else if (session_is_up(worker->context.session) && claim_loop_is_quiet(worker->claim_loop)) {
         leave(worker);
     }
@@ -332,7 +343,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
         claim_loop_turn(worker->claim_loop);
     }
     outcomes_flush(worker->outcomes); /* tokens that claim_loop_turn put back */
-    check_stopped(worker);
+    check_left(worker);
 }
 
 /* ---- creation, reload, end ---- */
@@ -387,7 +398,8 @@ static int create_parts(struct worker *worker, const struct rlimit *nofile, int6
     }
     worker->claim_loop = claim_loop_new(context, worker->slots, worker->lease, worker->outcomes,
                                         worker->dead_hook, worker->guard_monitor);
-    worker->worker_status = (struct worker_status){.session = context->session,
+    worker->worker_status = (struct worker_status){.context = context,
+                                                   .session = context->session,
                                                    .stop = worker->stop,
                                                    .host = worker->host,
                                                    .admission = worker->admission,

@@ -16,6 +16,9 @@ enum worker_obstacle worker_status_obstacle(const struct worker_status *worker_s
     if (stop_has_begun(worker_status->stop)) {
         return OBSTACLE_STOPPING;
     }
+    if (worker_status->context->moving) {
+        return OBSTACLE_MOVING;
+    }
     if (host_is_closed(worker_status->host)) {
         return OBSTACLE_HOST;
     }
@@ -31,9 +34,10 @@ enum worker_obstacle worker_status_obstacle(const struct worker_status *worker_s
 const char *worker_status_state(const struct worker_status *worker_status)
 {
     static const char *const names[] = {
-        [OBSTACLE_NONE] = "running",         [OBSTACLE_STOPPING] = "draining",
-        [OBSTACLE_HOST] = "host-fault",      [OBSTACLE_LEASE] = "lease-short",
-        [OBSTACLE_OUTCOME] = "outcome-kept", [OBSTACLE_PRESSURE] = "pressed",
+        [OBSTACLE_NONE] = "running",      [OBSTACLE_STOPPING] = "draining",
+        [OBSTACLE_MOVING] = "draining",   [OBSTACLE_HOST] = "host-fault",
+        [OBSTACLE_LEASE] = "lease-short", [OBSTACLE_OUTCOME] = "outcome-kept",
+        [OBSTACLE_PRESSURE] = "pressed",
     };
     return names[worker_status_obstacle(worker_status)];
 }
@@ -57,6 +61,8 @@ const char *worker_status_trouble(const struct worker_status *worker_status)
         return session_trouble(worker_status->session);
     }
     switch (worker_status_obstacle(worker_status)) {
+    case OBSTACLE_MOVING:
+        return "finishing tasks before the move to another Redis";
     case OBSTACLE_HOST:
         return host_trouble(worker_status->host);
     case OBSTACLE_LEASE:

@@ -12,9 +12,11 @@ struct lease;
 struct outcomes;
 struct session;
 struct stop;
+struct worker_context;
 
 /* The modules that decide the status; nothing is owned. */
 struct worker_status {
+    const struct worker_context *context;
     const struct session *session;
     const struct stop *stop;
     const struct host *host;
@@ -28,6 +30,7 @@ struct worker_status {
 enum worker_obstacle {
     OBSTACLE_NONE,
     OBSTACLE_STOPPING,
+    OBSTACLE_MOVING,
     OBSTACLE_HOST,
     OBSTACLE_LEASE,
     OBSTACLE_OUTCOME,

@@ -1,4 +1,4 @@
-/* Follows a changed address of the server to a master with the same data. */
+/* Follows a changed address of the server: at once if it has the same data. */
 #include "daemon/session/address.h"
 
 #include <stdbool.h>
@@ -26,6 +26,7 @@ struct address {
     struct command command;
     bool knows_used;       /* the server in use was asked */
     struct timer answered; /* acts outside of the query's callback */
+    bool has_other_data;   /* so the worker has to leave the server in use first */
     char refusal[256];     /* why the server is not taken; "": it is */
 };
 
@@ -73,9 +74,20 @@ static void log_refusal(const struct address *address)
     describe(redis->host, redis->port, redis->socket, there, sizeof there);
     describe(address->used.host, address->used.port, address->used.socket, used, sizeof used);
     log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
-              "%s: [redis] host, port, socket: not moving to %s: %s; staying with %s; restart "
-              "leatd to finish its tasks there first, then move",
+              "%s: [redis] host, port, socket: not moving to %s: %s; staying with %s until another "
+              "reload",
               address->worker->config->path, there, address->refusal, used);
+}
+
+static void log_departure(const struct address *address)
+{
+    char there[200], used[200];
+    const struct config_redis *redis = &address->worker->config->redis;
+    describe(redis->host, redis->port, redis->socket, there, sizeof there);
+    describe(address->used.host, address->used.port, address->used.socket, used, sizeof used);
+    log_text(LOG_NOTICE,
+             "%s has other data than %s: finishing the running tasks first, then moving there",
+             there, used);
 }
 
 static void stop_asking(struct address *address)
@@ -91,9 +103,13 @@ static void move_or_stay(struct address *address)
     if (!*address->refusal && use(address, &address->worker->config->redis)) {
         (void)snprintf(address->refusal, sizeof address->refusal, "out of memory");
     }
+    bool has_left = address->worker->moving;
+    address->worker->moving = false;
     if (*address->refusal) {
         log_refusal(address);
-        return;
+        if (!has_left) {
+            return;
+        }
     }
     describe(address->used.host, address->used.port, address->used.socket, place, sizeof place);
     (void)snprintf(why, sizeof why, "the configuration now names %s", place);
@@ -145,7 +161,7 @@ static void on_new_info(void *context, const struct redisReply *reply, enum redi
     } else if (!server.is_master) {
         refusal = "that Redis is a replica; promote it (REPLICAOF NO ONE) and reload again";
     } else if (!address_has_data(&server, address->replid)) {
-        refusal = "that Redis has other data";
+        address->has_other_data = true;
     }
     (void)snprintf(address->refusal, sizeof address->refusal, "%s", refusal);
     answer_later(address);
@@ -173,6 +189,9 @@ static void on_answered(void *context)
     if (!address->knows_used && !*address->refusal && *address->replid) {
         address->knows_used = true;
         ask(address, &address->worker->config->redis, on_new_info);
+    } else if (address->has_other_data) {
+        address->worker->moving = true;
+        log_departure(address);
     } else {
         move_or_stay(address);
     }
@@ -181,7 +200,7 @@ static void on_answered(void *context)
 void address_reload(struct address *address)
 {
     stop_asking(address);
-    address->knows_used = false;
+    address->knows_used = address->has_other_data = address->worker->moving = false;
     *address->refusal = '\0';
     if (is_used(address, &address->worker->config->redis)) {
         return;
@@ -192,6 +211,12 @@ void address_reload(struct address *address)
     }
     struct config_redis used = address_apply(address);
     ask(address, &used, on_used_info);
+}
+
+void address_left(struct address *address)
+{
+    address->has_other_data = false;
+    answer_later(address);
 }
 
 void address_registered(struct address *address, const char *replid)

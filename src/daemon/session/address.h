@@ -1,7 +1,8 @@
 /*
  * The address of the server, if the config itself names it. If a reload changes it, the server at
- * the new address is asked first: leatd follows only to a master that has the same data, by the
- * replication ids that INFO reports. Elsewhere the running tasks would be unknown.
+ * the new address is asked first: leatd follows at once to a master that has the same data, by the
+ * replication ids that INFO reports. Elsewhere the running tasks would be unknown, so the worker
+ * finishes them first.
  */
 #ifndef LEAT_DAEMON_SESSION_ADDRESS_H
 #define LEAT_DAEMON_SESSION_ADDRESS_H
@@ -20,9 +21,12 @@ struct address_events {
 /* Returns NULL without memory. */
 struct address *address_new(struct worker_context *worker, const struct address_events *events);
 
-/* The config was replaced: checks a changed address; `moved` follows, or the log says why the old
- * one stays in use. */
+/* The config was replaced: checks a changed address. `moved` follows, or the log says why the old
+ * one stays in use, or the worker's context is `moving` until address_left. */
 void address_reload(struct address *address);
+
+/* The worker, which was to move, has nothing left at the address in use: `moved` follows. */
+void address_left(struct address *address);
 
 /* Notes the data of the server that the worker has registered with. Before that, any server will
  * do, since no task runs. */

@@ -77,6 +77,13 @@ void server_registered(struct server *server, const char *replid)
     }
 }
 
+void server_left(struct server *server)
+{
+    if (server->address) {
+        address_left(server->address);
+    }
+}
+
 static void on_address(void *context, const char *why)
 {
     struct server *server = context;

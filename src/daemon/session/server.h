@@ -33,6 +33,9 @@ void server_discover(struct server *server);
 /* Notes that the worker has registered with the server, whose data has this replication id. */
 void server_registered(struct server *server, const char *replid);
 
+/* The worker, which was to move to the address of the config, has left this server. */
+void server_left(struct server *server);
+
 /* The server's settings: always the same struct; its content changes before `found`. */
 const struct config_redis *server_redis(const struct server *server);
 

@@ -432,6 +432,11 @@ void session_reload(struct session *session)
     server_reload(session->server);
 }
 
+void session_left(struct session *session)
+{
+    server_left(session->server);
+}
+
 const struct config_redis *session_redis(const struct session *session)
 {
     return server_redis(session->server);

@@ -50,6 +50,10 @@ struct session *session_new(struct worker_context *worker, const struct session_
 /* The config was replaced. */
 void session_reload(struct session *session);
 
+/* The worker, whose context is `moving`, has nothing left at this server: the session moves to the
+ * one of the config. */
+void session_left(struct session *session);
+
 /* The server's settings: always the same struct; its content may change while the session is
  * down. */
 const struct config_redis *session_redis(const struct session *session);

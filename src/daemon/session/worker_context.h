@@ -30,6 +30,9 @@ struct worker_context {
      * worker decides this once in each turn of the loop. A part that learns of an obstacle
      * meanwhile clears it, but only the worker sets it. */
     bool may_claim;
+
+    /* Whether the worker has to finish its tasks before it can move to a server with other data. */
+    bool moving;
 };
 
 #endif

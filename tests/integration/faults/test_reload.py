@@ -392,16 +392,51 @@ def test_an_address_with_the_same_data(daemon, queue, redis_server, redis_server
     assert 'attempt 2' not in worker.log() and there.counter('crashes') == 0
 
 
-@pytest.mark.parametrize('why', ['that Redis has other data', 'No such file or directory'])
-def test_an_address_with_other_data(daemon, queue, redis_server, redis_servers, folder, why):
-    """A reload does not take a server with other data, or one that does not answer: the log says so and what to
-    do, the worker stays where it is, and the other keys change."""
+def test_an_address_with_other_data(daemon, queue, redis_server, redis_servers, latch):
+    """If the new server has other data, the worker claims nothing more, finishes its task at the old one, leaves
+    that, and then takes tasks from the new one."""
     worker = daemon().wait_ready()
-    socket = redis_servers().socket if 'data' in why else f'{folder}/none'
+    queue.add({'command': latch.command})
+    wait_until(lambda: len(worker.descendants()) == 1)
+    other = redis_servers()
+    there = Queue(other.client()).load()
+    there.add({'command': 'true'})
+    reload(worker, changed(worker, redis={'socket': other.socket}))
+    worker.wait_log(f'{other.socket} has other data than {redis_server.socket}: finishing the running tasks first')
+    queue.add({'command': 'true'})
+    pass_time(1)
+    assert worker.log().count('registered with Redis') == 1 and queue.counter('succeeded') == 0
+    latch.open()
+    wait_succeeded(there, 1)
+    assert queue.counter('succeeded') == 1 and queue.redis.hlen('{emails}:workers') == 0
+    assert queue.redis.xlen('emails') + queue.redis.xlen('{emails}:go') == 1
+    assert 'attempt 2' not in worker.log()
+
+
+def test_another_reload_before_the_move(daemon, queue, redis_server, redis_servers, latch):
+    """A reload with the former address ends the move: the worker claims tasks again."""
+    worker = daemon().wait_ready()
+    queue.add({'command': latch.command})
+    wait_until(lambda: len(worker.descendants()) == 1)
+    other = redis_servers()
+    reload(worker, changed(worker, redis={'socket': other.socket}))
+    worker.wait_log('finishing the running tasks first')
+    reload(worker, changed(worker, redis={'socket': redis_server.socket}))
+    queue.add({'command': 'true'})
+    wait_until(lambda: queue.counter('succeeded') == 1)
+    latch.open()
+    wait_succeeded(queue, 2)
+
+
+def test_an_address_that_does_not_answer(daemon, queue, redis_server, folder):
+    """A reload does not take a server that does not answer: the log says so, the worker stays where it is, and
+    the other keys change."""
+    worker = daemon().wait_ready()
+    socket, why = f'{folder}/none', 'No such file or directory'
     reload(worker, changed(worker, redis={'socket': socket}, task={'umask': '027'}))
     worker.wait_log(f'[redis] host, port, socket: not moving to {socket}: ')
     assert why in worker.log()
-    assert f'staying with {redis_server.socket}; restart leatd to finish its tasks there first' in worker.log()
+    assert f'staying with {redis_server.socket} until another reload' in worker.log()
     queue.add({'command': f'umask > {folder}/new; mv {folder}/new {folder}/out'})
     assert wait_file(folder / 'out') == b'0027\n'
     queue.redis.client_kill_filter(_type='normal', skipme=True)
