@@ -266,10 +266,10 @@ end
 
 -- Claims up to `wanted` new tasks. Returns how many are still wanted. Dropped tasks do not count as claimed, but
 -- they limit the work. The size of an entry is not known before it is read, and Redis stands still while it is: so
--- entries are read one by one unless the queue is known to have small ones. `most`: more, if their sizes are known.
+-- entries are read one by one unless they are known to be small. `most`: more, if their sizes are known.
 local function read(q, kind, wanted, out, most)
   local dropped = 0
-  most = most or leat.has_small_tasks(q) and READ_STEP or 1
+  most = most or leat.has_small_tasks(q, kind) and READ_STEP or 1
   while wanted > 0 and dropped < PAGE and may_go_on(out) do
     local step, tasks = math.min(wanted, most), {}
     local is_end, largest = read_some(q, kind, step, tasks, out)

@@ -48,7 +48,9 @@ leat.unpack_waiting = unpack_waiting
 -- Part of a whole step: a waiting task goes to where it can start: into its lane, or to go. While lanes exist, a
 -- task without a lane waits in the lane '', because go is read before everything else.
 function leat.make_ready(q, tid, list)
-  local lane = decode('w', list).lane
+  local task = decode('w', list)
+  local lane = task.lane
+  leat.note_size(q, task.bytes)
   if lane or leat.has_lanes(q) then
     return leat.to_lane(q, tid, lane or '')
   end
@@ -305,6 +307,7 @@ local function requeue_step(q, task, record)
   if record then
     task.from = task.token
   end
+  leat.note_size(q, task.bytes)
   local moved = 'g' .. add_entry(q, q[GO], encode(task))
   leat.put_index(q, task.tid, moved)
   leat.watch_expiry(q, task, task.tid)

@@ -19,9 +19,11 @@ function leat.read_max_crashes(q)
 end
 
 -- conf has what is known of the sizes of tasks (sizes): after a large one, until when nothing is known (ms); then how
--- many claims have brought several tasks, all of them small, up to SMALL_CLAIMS.
-function leat.has_small_tasks(q)
-  return q.sizes == SMALL_CLAIMS
+-- many claims have brought several tasks, all of them small, up to SMALL_CLAIMS. Whoever adds a task to go notes its
+-- size, so go has small ones as long as no large one was noted.
+function leat.has_small_tasks(q, kind)
+  local known = q.sizes or 0
+  return known == SMALL_CLAIMS or kind == 'g' and known < q.now
 end
 
 -- Notes the size of a task. Never fails a step.

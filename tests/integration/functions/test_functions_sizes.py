@@ -82,6 +82,7 @@ def test_hand_back_after_a_reconnect(queue):
     while queue.register('w1')['more']:
         calls += 1
     assert calls == 3 and queue.redis.xlen(queue.go) == 3 and queue.pending() == []
+    assert sizes(queue.begin('w2', 8)) == [len(BIG)]
 
 
 def test_pages_of_large_tasks(queue):

@@ -139,7 +139,7 @@ def test_a_stale_end_releases_nothing(queue):
     queue.redis.delete(queue.names)
 
 
-@pytest.mark.parametrize('key', ['a b', 'x\0y\n', 'é' * 1000, '@1 2-3', '5-5 s1-1'])
+@pytest.mark.parametrize('key', ['a b', 'x\0y\n', 'é' * 500, '@1 2-3', '5-5 s1-1'])
 def test_a_key_is_any_bytes(queue, key):
     """A key may look like the fields that leat stores behind it."""
     first = queue.enqueue({'command': 'x', 'unique': key})[0]
