@@ -256,11 +256,13 @@ $(BUILD)/%.tidy: %.c .clang-tidy
 	clang-tidy --quiet $< -- $(ALL_CFLAGS) 2>$@.log || { cat $@.log; exit 1; }
 	@touch $@
 -include $(patsubst %.c,$(BUILD)/%.tidy.d,$(SOURCES))
+# cppcheck has to be told what the macros of sys/queue.h are
+QUEUE_H = $(filter %/sys/queue.h,$(shell $(CC) -M -include sys/queue.h -xc /dev/null))
 lint-cppcheck:
 	@mkdir -p $(BUILD)/cppcheck
 	cppcheck --quiet --std=c11 --enable=warning,performance --inline-suppr \
 		--suppress=missingIncludeSystem --suppress=comparePointers --suppress=invalidFunctionArg \
-		--library=posix --cppcheck-build-dir=$(BUILD)/cppcheck \
+		--library=posix --include=$(QUEUE_H) --cppcheck-build-dir=$(BUILD)/cppcheck \
 		--error-exitcode=1 -D_GNU_SOURCE -DLEAT_VERSION='""' -DLEAT_SYSCONFDIR='""' -Isrc src tests
 lint-shell:
 	shellcheck $(SCRIPTS)

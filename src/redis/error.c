@@ -149,10 +149,10 @@ static const struct {
 /* The advice if --redis or LEAT_REDIS gives the server; NULL: that of the class. */
 static const char *const url_advice[REDIS_ERROR_OTHER + 1] = {
     [REDIS_ERROR_LOST] = "check that Redis runs and that --redis or LEAT_REDIS has its address",
-    [REDIS_ERROR_ROLE] = "this server is not the master of the queue: name the master in --redis "
-                         "or LEAT_REDIS; sentinels and a Cluster need a file",
-    [REDIS_ERROR_DENIED] = "check the user and password given with --redis, --password-file or "
-                           "LEAT_REDIS, and the ACL of that user",
+    [REDIS_ERROR_ROLE] = ("this server is not the master of the queue: name the master in --redis "
+                          "or LEAT_REDIS; sentinels and a Cluster need a file"),
+    [REDIS_ERROR_DENIED] = ("check the user and password given with --redis, --password-file or "
+                            "LEAT_REDIS, and the ACL of that user"),
     [REDIS_ERROR_CALLER] = "check the database in --redis or LEAT_REDIS; a Cluster needs a file",
 };
 

@@ -282,6 +282,7 @@ void task_log_settled(const struct pending_outcome *pending, enum queue_settled 
         int priority;
         const char *text, *id, *event;
     } records[] = {
+        [QUEUE_OK] = {0}, /* logs nothing */
         [QUEUE_CALLED_OFF] = {LOG_NOTICE, "cancelled meanwhile; not retried", LOG_ID_TASK_CANCELLED,
                               "cancelled"},
         [QUEUE_FENCED] = {LOG_WARNING, "outcome rejected: the task was requeued meanwhile",
@@ -294,7 +295,7 @@ void task_log_settled(const struct pending_outcome *pending, enum queue_settled 
     };
     const struct attempt *attempt = pending->attempt;
     bool settled_before = settled == QUEUE_GONE && pending->again;
-    if (settled == QUEUE_OK || settled_before || !attempt) {
+    if (!records[settled].event || settled_before || !attempt) {
         return;
     }
     struct fields fields;
