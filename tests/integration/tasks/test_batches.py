@@ -434,7 +434,8 @@ def test_stop_while_waiting(daemon, queue, client, seen):
     assert seen.all() == []
     daemon(batched(seen.command())).wait_ready()
     wait_succeeded(queue, 3)
-    assert seen.all() == [(3, b'1\n2\n3\n')]
+    (count, lines), = seen.all()
+    assert count == 3 and sorted(lines.split()) == [b'1', b'2', b'3']
 
 
 @pytest.mark.parametrize('drain', ['30s', '0'])
