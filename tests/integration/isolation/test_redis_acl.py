@@ -148,7 +148,7 @@ def test_redis_does_not_start_without_passwords(folder):
 KEY_NAMES = {'STREAM': 'emails', **{name: '{emails}:' + name.lower() for name in (
     'BELL', 'WAITING', 'DELAYED', 'NAMES', 'CONF', 'STATS', 'LANES', 'LANED', 'GO', 'RUNNING', 'DEAD', 'WORKERS',
     'CANCEL', 'AWAITED')}}
-OPERATORS_PARTS = {'doctor.lua', 'repair.lua', 'view.lua', 'operators.lua', 'locate.lua'}
+OPERATORS_PARTS = {'doctor.lua', 'repair.lua', 'view.lua', 'operators.lua'}
 # what they use to read, to write and to undo
 HELPERS = {'hash_set': ('HGET', 'HSET', 'HDEL'), 'hash_drop': ('HGET', 'HDEL', 'HSET'),
            'zset_put': ('ZSCORE', 'ZADD', 'ZREM'), 'zset_drop': ('ZSCORE', 'ZREM', 'ZADD')}
