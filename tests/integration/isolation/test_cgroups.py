@@ -181,10 +181,12 @@ def test_not_reclaimed_beside_others(daemon, queue, group, folder):
     first.start().wait_ready()
     queue.add({'command': f'echo $$ >> {folder}/pids; ! {first_run(folder)} || exec {STAYS}'})
     task = int(wait_file(folder / 'pids'))
-    # all at once, so that no guard acts
-    others = [pid for pid in group.pids() if pid != task]
-    for pid in others:
-        os.kill(pid, signal.SIGSTOP)
+    # all at once, so that no guard acts; the daemon may be starting one
+    others = []
+    while more := [pid for pid in group.pids() if pid != task and pid not in others]:
+        for pid in more:
+            os.kill(pid, signal.SIGSTOP)
+        others += more
     for pid in others:
         os.kill(pid, signal.SIGKILL)
     first.wait_exit()

@@ -8,7 +8,7 @@ import redis
 
 from harness.polling import wait_until
 from harness.queue import LIBRARY, Queue
-from harness.servers.acl import ROOT_LOGIN, suggested_users, write_acl
+from harness.servers.acl import ROOT_LOGIN, ask, suggested_users, write_acl
 from harness.servers.replicated import NAME, Sentinel, Server, start_on_free_port
 
 MANUAL = Path(__file__).resolve().parents[3] / 'src/queue/leat-protocol.7'
@@ -318,9 +318,9 @@ def test_without_a_login_nothing_is_allowed(redis_server, queue):
         anonymous.xadd(queue.stream, {'command': 'evil'})
     with redis_server.client(username='emails-producer', password='producer').client() as mine:
         mine.execute_command('XADD', queue.stream, '*', 'command', 'true')
-        mine.execute_command('RESET')
+        ask(mine, 'RESET')
         with pytest.raises(redis.RedisError, match='Authentication required|NOAUTH'):
-            mine.execute_command('XADD', queue.stream, '*', 'command', 'evil')
+            ask(mine, 'XADD', queue.stream, '*', 'command', 'evil')
     anonymous.close()
     assert queue.redis.xlen(queue.stream) == 1
 

@@ -15,6 +15,13 @@ def with_passwords(text):
     return re.sub(r'#HASH_OF_([A-Z]+)\b', hashed, text)
 
 
+def ask(client, *words):
+    """Sends a command over the one connection of client.client(). The client itself would log in anew after an
+    error, since 6.0."""
+    client.connection.send_command(*words)
+    return client.connection.read_response()
+
+
 def acl_text(queue='emails'):
     """The file for that queue, with passwords."""
     return with_passwords(FILE.read_text().replace('thumbnails', queue))
