@@ -2,6 +2,7 @@
 themselves, on loopback ports below those that the kernel assigns."""
 import contextlib
 import random
+import socket
 import time
 
 import redis
@@ -15,12 +16,28 @@ DOWN_AFTER_MS = 400
 NODE_TIMEOUT_MS = 500
 FIRST_PORT, LAST_PORT = 10000, 31999
 SLOTS = 16384
+CLAIMS = []  # of ports, until this process ends
+
+
+def claim_port():
+    """A port that no test running beside this one takes, also while its server is dead: a socket without a file
+    is the claim."""
+    while True:
+        port = random.randint(FIRST_PORT, LAST_PORT)
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f'\0leat-test-port-{port}')
+        except OSError:
+            claim.close()
+            continue
+        CLAIMS.append(claim)
+        return port
 
 
 def start_on_free_port(make):
     """make(port) returns a server that has not started. A server whose port is taken exits at once."""
     for _ in range(50):
-        server = make(random.randint(FIRST_PORT, LAST_PORT))
+        server = make(claim_port())
         try:
             server.start()
         except AssertionError:
@@ -213,7 +230,7 @@ class Cluster:
     def start_node(folder, options):
         # both ports are new for each try, because either may be taken
         return start_on_free_port(lambda port: Server(
-            folder, port, cluster_enabled='yes', cluster_port=random.randint(FIRST_PORT, LAST_PORT),
+            folder, port, cluster_enabled='yes', cluster_port=claim_port(),
             cluster_node_timeout=NODE_TIMEOUT_MS, cluster_replica_validity_factor=0, **options))
 
     @staticmethod
