@@ -40,7 +40,7 @@ def test_failures_show_processes():
     """A failure shows the state of each process below the daemon, or how the daemon ended."""
     parent = processes.start(['sh', '-c', 'sleep 1000; echo'], stdout=subprocess.DEVNULL)
     wait_until(lambda: 'sleep 1000' in processes.told(parent).partition('\n')[2])
-    assert f' of {parent.pid}: S, wchan ' in processes.told(parent)
+    wait_until(lambda: f' of {parent.pid}: S, wchan ' in processes.told(parent))
     processes.end(parent)
     assert processes.told(parent) == f'{parent.pid}: ended with -9'
 

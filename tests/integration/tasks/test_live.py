@@ -218,23 +218,16 @@ def test_worker_is_killed(daemon, queue, client, folder, wait_until):
     assert output.data(1) == b'%d\n%d\n' % tuple(fences)
 
 
-def test_memory_is_full(daemon, queue, client, wait_until):
+def test_memory_is_full(daemon, queue, client, latch):
     """If Redis refuses output, the log says so once, and the task goes on."""
     worker = daemon().wait_ready()
+    [tid] = queue.add({'command': f'{latch.wait}; echo a; sleep 0.1; echo b', **LIVE})
     client.config_set('maxmemory', 1)
-    [tid] = queue_past_oom(queue, client, {'command': 'echo a; sleep 0.1; echo b', **LIVE})
+    latch.open()
     wait_empty(queue)
     assert queue.counter('succeeded') == 1
     assert worker.log().count('live output lost: OOM') == 1
     assert not client.exists(key_of(queue, 'output', tid))
-
-
-def queue_past_oom(queue, client, task):
-    """Adds a task although Redis refuses to grow."""
-    client.config_set('maxmemory', 0)
-    tids = queue.add(task)
-    client.config_set('maxmemory', 1)
-    return tids
 
 
 def test_acl_forbids_output(daemon, queue, client, folder, base_config):
