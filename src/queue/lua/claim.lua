@@ -38,10 +38,8 @@ local function refusal(q, task)
   return (task.id or task.unique) and leat.name_problem(task) or task.unique and leat.unique_problem(q, task) or nil
 end
 
--- Part of a whole step: claims a task that holds something.
-local function claim_step(q, task)
-  redis.call('HSET', q[RUNNING], task.token, pack_record(q.consumer, q.now_text, task.attempts + 1, task))
-  undo_with(q, 'HDEL', q[RUNNING], task.token)
+-- Part of a whole step: a task that was claimed no longer waits.
+function leat.stop_waiting(q, task)
   if task.from then
     hash_drop(q, RUNNING, task.from)
   end
@@ -49,6 +47,13 @@ local function claim_step(q, task)
   if task.lane then
     leat.lane_started(q, task.lane)
   end
+end
+
+-- Part of a whole step: claims a task that holds something.
+local function claim_step(q, task)
+  redis.call('HSET', q[RUNNING], task.token, pack_record(q.consumer, q.now_text, task.attempts + 1, task))
+  undo_with(q, 'HDEL', q[RUNNING], task.token)
+  leat.stop_waiting(q, task)
   if task.id then
     leat.hold_id(q, task.id, task.tid)
   end

@@ -5,7 +5,7 @@ do -- The index: where each task is, by its id.
 -- from the stream that succeeds never touches the index. Entries carry the ids of their tasks, so a lookup proves
 -- what it found, and a wrong index never leads to another task.
 --
--- Entries of libraries before VERSION 3 are not indexed. The scan indexes them step by step; the field 't:' says how
+-- Entries of libraries before VERSION 4 are not indexed. The scan indexes them step by step; the field 't:' says how
 -- far it is: a token, or DONE. Until then, a task that a lookup misses may still be in go or dead, and a search has to
 -- page through them.
 

@@ -360,8 +360,9 @@ local function read_lanes(q, wanted, tag, read)
   return up, up - left
 end
 
--- Claims up to `wanted` tasks in fair order as long as may_go_on(). read(kind, how many, how many of them at once) claims tasks of go or the
--- stream and returns how many are still wanted. Dropped tasks count, too, which limits the work.
+-- Claims up to `wanted` tasks in fair order as long as may_go_on(). read(kind, how many, how many of them at once)
+-- claims tasks of go or the stream and returns how many are still wanted. Dropped tasks count, too, which limits the
+-- work.
 function leat.read_fair(q, wanted, read, may_go_on)
   local stream_is_empty, dropped = false, 0
   while wanted > 0 and dropped < PAGE and may_go_on() do

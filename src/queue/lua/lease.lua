@@ -28,21 +28,15 @@ local function restore_record(q, token, fence)
   local packed = pack_record(q.consumer, q.now_text, task.attempts + 1, task)
   redis.call('HSET', q[RUNNING], token, packed)
   if not is_pending(q, token) then
-    if task.from then
-      hash_drop(q, RUNNING, task.from)
-    end
-    leat.forget_expiry(q, task)
-    if task.lane then
-      leat.lane_started(q, task.lane)
-    end
+    leat.stop_waiting(q, task)
   end
   return packed
 end
 
 -- Returns the tokens that belong to this consumer, as lists of ids by kind. Appends the others to lost, and those
 -- whose tasks are to be cancelled to cancelled. An entry without a record belongs to the consumer while it is
--- pending for it, or if the heartbeat does not list it as unclaimed. In the second case the consumer had claimed it, nobody has
--- claimed it since, and this restores the record and the names.
+-- pending for it, or if the heartbeat does not list it as unclaimed. In the second case the consumer had claimed it,
+-- nobody has claimed it since, and this restores the record and the names.
 local function sort_tokens(q, tokens, text, lost, cancelled)
   local unclaimed, fence = leat.read_unclaimed(text)
   local mine = { s = {}, g = {} }

@@ -444,8 +444,11 @@ local function unpack_record(packed)
     consumer = consumer, begun = begun, attempt = tonumber(attempt), fence = tonumber(fence), tid = tid,
     moved = moved ~= '-' and moved or nil, bound = bound ~= '',
   }
-  local fine, binding = pcall(cmsgpack.unpack, bound)
-  for _, name in ipairs(record.bound and fine and type(binding) == 'table' and BINDING or {}) do
+  local fine, binding = false, nil
+  if record.bound then
+    fine, binding = pcall(cmsgpack.unpack, bound)
+  end
+  for _, name in ipairs(fine and type(binding) == 'table' and BINDING or {}) do
     record[name] = type(binding[name]) == 'string' and binding[name] or nil
   end
   return record
