@@ -536,6 +536,7 @@ void runner_end(struct runner *runner, struct attempt *attempt, enum job_event e
         halves_remove(attempt);
         end_waiting(runner, attempt, job_cause(JOB_CLAIMED, event, CAUSE_EXIT), "");
     } else {
+        attempt->told_to_end = true;
         child_end(attempt->child, event == JOB_STOP ? NULL : attempt, event);
     }
 }

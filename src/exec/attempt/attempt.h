@@ -33,6 +33,7 @@ struct attempt {
     char reason[160];     /* details for people, such as the errno of a failed start */
     char batch[48];       /* the id of the batch's first task; "": it does not share its process */
     bool has_verdict;     /* the process has written a verdict on descriptor 3 */
+    bool told_to_end; /* cancelled, its lease lost, or the worker stops: it must not run again */
     enum verdict verdict;
     int64_t started_wall_ms;
     int64_t duration_us;                   /* from start to the leader's exit */

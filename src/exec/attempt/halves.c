@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "exec/attempt/child.h"
 
 static enum verdict verdict_on(const struct child *child, const struct attempt *attempt)
@@ -13,10 +14,16 @@ static enum verdict verdict_on(const struct child *child, const struct attempt *
     return outcome_decide(&child->host->config->retry, &attempt->ending, 0).verdict;
 }
 
-/* Returns whether the task failed only because the process did that it shared. */
+static bool has_lease(const struct attempt *attempt)
+{
+    return attempt->lease_deadline_ns == 0 || clock_boot_ns() < attempt->lease_deadline_ns;
+}
+
+/* Returns whether the task failed only because the process did that it shared, and may run again.
+ * It may have been told to end after the process had ended. */
 static bool failed_with_batch(const struct child *child, const struct attempt *attempt)
 {
-    if (child->count == 1 || attempt->has_verdict) {
+    if (child->count == 1 || attempt->has_verdict || attempt->told_to_end || !has_lease(attempt)) {
         return false;
     }
     enum verdict verdict = verdict_on(child, attempt);

@@ -220,7 +220,7 @@ static int enqueue(struct connection *connection, struct command *command, int64
     }
     connection->unsent = true;
 
-    bool armed = ev_is_active(&connection->deadline);
+    bool armed = timer_runs(&connection->deadline);
     if (deadline_ns) {
         connection->limit_ms = timeout_ms;
     }

@@ -3,6 +3,7 @@
 #include "../lib/runner_trial.h"
 
 enum { MANY = 5 };
+#define LEASE_END INT64_MAX /* of the first task; each other's ends 1 ns before */
 
 /* Starts one process for this many tasks, all with that payload. */
 static void begin_payloads(struct trial *trial, const char *command, const char *const *payloads,
@@ -17,7 +18,7 @@ static void begin_payloads(struct trial *trial, const char *command, const char 
         struct task *task = make_task(TEXTS("size", "x"), payloads[i], strlen(payloads[i]), true);
         assert_non_null(task);
         task->tid = tids[i];
-        begun[i] = (struct claimed_task){.task = task, .lease_deadline_ns = (int64_t)i};
+        begun[i] = (struct claimed_task){.task = task, .lease_deadline_ns = LEASE_END - (int64_t)i};
     }
     assert_int_equal(runner_start(trial->runner, begun, count), 0);
 }
@@ -56,7 +57,7 @@ static void all_are_reported(void **state)
     await(trial, MANY);
     assert_string_equal(trial->last->task->tid, "1-5");
     assert_string_equal(trial->last->batch, "1-1");
-    assert_int_equal(trial->last->lease_deadline_ns, MANY - 1);
+    assert_int_equal(trial->last->lease_deadline_ns, LEASE_END - (MANY - 1));
     assert_ending(trial->last, "exit 0");
     assert_true(trial->last->ending.shared);
     assert_int_equal(runner_count(trial->runner), 0);
@@ -145,7 +146,7 @@ static void halves_find_the_bad_task(void **state)
     assert_string_equal(trial->last->batch, "");
     assert_int_equal(trial->last->task->attempt, 2);
     assert_bytes(trial->last->stderr_tail, "bad\n5\n2\n1\n1\n1\n");
-    assert_int_equal(trial->last->lease_deadline_ns, MANY - 1);
+    assert_int_equal(trial->last->lease_deadline_ns, LEASE_END - (MANY - 1));
     assert_int_equal(runner_count(trial->runner), 0);
     assert_int_equal(runner_processes(trial->runner), 0);
 }
