@@ -52,7 +52,7 @@ struct worker {
     struct live *live;
     struct worker_status worker_status;
 
-    bool leaving; /* leat_requeue of the own consumer is in flight */
+    bool leaving; /* leat_requeue of the own consumer is in flight, or has freed it before a move */
     bool halved;  /* tasks of a batch run again: watch their leases in the next turn */
     bool renew;   /* renew in the next turn: a task was cancelled, or the status has changed */
     bool lost;    /* the last renewal named a token that is lost */
@@ -143,6 +143,7 @@ static void send_started(struct worker *worker)
 static void on_up(void *context, const struct queue_renew_reply *reply, int64_t sent_ns)
 {
     struct worker *worker = context;
+    worker->leaving = false;
     lease_update(worker->lease, reply->lease_ms);
     lease_registered(worker->lease, reply, sent_ns);
     slots_set_max_crashes(worker->slots,
@@ -447,6 +448,10 @@ void worker_set_config(struct worker *worker, const struct config *config)
     const struct config *former = worker->context.config;
     worker->context.config = config;
     session_reload(worker->context.session);
+    if (worker->leaving && !stop_has_begun(worker->stop)) {
+        /* the move starts anew, or is called off: either needs a registered worker */
+        session_recover(worker->context.session, REDIS_ERROR_LOST, "reloaded while leaving");
+    }
     runner_set_config(worker->runner, config);
     claim_loop_reload(worker->claim_loop, former);
     lease_reload(worker->lease, former);

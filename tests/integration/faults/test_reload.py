@@ -413,6 +413,20 @@ def test_an_address_with_other_data(daemon, queue, redis_server, redis_servers, 
     assert 'attempt 2' not in worker.log()
 
 
+def test_a_move_from_a_dead_redis(daemon, queue, redis_server, redis_servers):
+    """If the old server is gone, an idle worker moves to one with other data, and takes tasks from it."""
+    worker = daemon().wait_ready()
+    other = redis_servers()
+    there = Queue(other.client()).load()
+    redis_server.kill()
+    worker.wait_log('no session with Redis')
+    pass_time(1.5)  # it has tried again
+    reload(worker, changed(worker, redis={'socket': other.socket}))
+    worker.wait_log('finishing the running tasks first')
+    there.add({'command': 'true'})
+    wait_succeeded(there, 1)
+
+
 def test_another_reload_before_the_move(daemon, queue, redis_server, redis_servers, latch):
     """A reload with the former address ends the move: the worker claims tasks again."""
     worker = daemon().wait_ready()
