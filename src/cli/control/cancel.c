@@ -261,7 +261,7 @@ static bool add(struct cancel *cancel, const char *id)
     }
     if (status != EX_OK) {
         cancel->status = status;
-        return false;
+        return status == EX_USAGE; /* the other ids do not depend on this one */
     }
     cancel->targets[cancel->count++] = (struct target){.id = start};
     return cancel->count < QUEUE_CANCEL_MAX || settle(cancel);

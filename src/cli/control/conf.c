@@ -337,11 +337,7 @@ static void print_line(struct bytes name, struct bytes value)
 
 static int compare_names(const void *a, const void *b)
 {
-    const struct bytes *left = a, *right = b;
-    size_t size = left->size < right->size ? left->size : right->size;
-    int order = memcmp(left->data, right->data, size);
-
-    return order != 0 ? order : (left->size > right->size) - (left->size < right->size);
+    return bytes_compare(*(const struct bytes *)a, *(const struct bytes *)b);
 }
 
 /* Prints the stored settings of lanes, sorted by name. */

@@ -114,8 +114,9 @@ static int visit_named(struct dead_choice *choice, const struct dead_letter *let
     char before[48];
     int status;
 
-    /* the id comes from Redis */
-    (void)entry_before(letter->dead_id, before, sizeof before);
+    if (!entry_before(letter->dead_id, before, sizeof before)) {
+        return EX_OK; /* no entry has such an id */
+    }
     queue_list(&command, &choice->cli->queue, "dead", before, 1, false);
     reply = cli_call(choice->cli, &command, "cannot read the dead letter", 3, &status);
     if (!reply) {
@@ -148,9 +149,10 @@ int dead_walk(struct dead_choice *choice, dead_visit *visit, void *context)
 /* ---- ids */
 
 /* Keeps the letters that were found, oldest first. Two ids may name the same letter. */
-static void keep_named(struct dead_choice *choice, struct dead_letter *letters)
+static void keep_named(struct dead_choice *choice)
 {
     const struct dead_options *options = choice->options;
+    struct dead_letter *letters = choice->named;
     size_t found = 0;
 
     for (size_t i = 0; i < options->id_count; i++) {
@@ -181,7 +183,7 @@ static int find_letters(struct dead_choice *choice)
     }
     status = show_locate_letters(choice->cli, options->ids, options->id_count, choice->named);
     if (status == EX_OK) {
-        keep_named(choice, choice->named);
+        keep_named(choice);
     }
     return status;
 }

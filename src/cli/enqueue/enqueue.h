@@ -17,7 +17,7 @@
 #define TASK_VALID_MOST_MS                                                                         \
     (365 * TASK_VALID_MS) /* a day less than workers accept, because clocks differ */
 
-enum enqueue_input { ENQUEUE_ONE, ENQUEUE_LINES, ENQUEUE_NULL, ENQUEUE_JSON };
+enum enqueue_input { ENQUEUE_ONE, ENQUEUE_NULL, ENQUEUE_JSON };
 
 struct enqueue_options {
     struct draft common; /* fields of every task */

@@ -71,14 +71,26 @@ static void add_letter(struct known *known, char letter, int has_value)
     }
 }
 
+/* Returns where the name stands first, or the place that is free. */
+static size_t place_of(const struct known *known, const char *name)
+{
+    size_t i = 0;
+    while (i < known->count && strcmp(known->list[i].name, name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* Of equal names the first counts. Both have its value: otherwise getopt_long would call an
+ * abbreviation ambiguous. */
 static void add_options(struct known *known, const struct cli_option *table, void *context)
 {
     for (; table->name && known->count < MOST; table++) {
         int has = table->flag || table->value == CLI_NO_VALUE ? no_argument
                   : table->value == CLI_MAY_HAVE_VALUE        ? optional_argument
                                                               : required_argument;
-        known->options[known->count] =
-            (struct option){table->name + 2, has, NULL, FIRST_VALUE + (int)known->count};
+        known->options[known->count] = (struct option){
+            table->name + 2, has, NULL, FIRST_VALUE + (int)place_of(known, table->name)};
         known->list[known->count] = *table;
         if (context) {
             known->list[known->count].context = context;
@@ -185,7 +197,6 @@ int cli_options(struct cli *cli, int argc, char **argv, enum cli_operands operan
     int letter, status = EX_OK;
 
     (void)snprintf(known.letters, sizeof known.letters, "%s", operands == CLI_WORDS ? "+:" : ":");
-    /* of equal names, getopt_long takes the first */
     add_options(&known, table, NULL);
     add_options(&known, common, NULL);
     opterr = 0;

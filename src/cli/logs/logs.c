@@ -108,11 +108,14 @@ static int find_task(struct cli *cli, const char *id, struct logs_task *task)
     } else {
         reply = NULL;
         status = expand_id(cli, id, &expanded);
+        if (status == EX_USAGE) {
+            return status;
+        }
         if (status == EX_OK) {
             reply = show_locate_quietly(cli, expanded.id, &status);
         }
         task->known = reply || status == EX_OK;
-        task->live = reply;
+        task->live = reply || !task->known;
         if (reply) {
             read_task(task, reply);
         }

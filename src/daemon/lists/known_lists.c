@@ -13,10 +13,7 @@
 
 static int compare(const void *left, const void *right)
 {
-    const struct list *a = left, *b = right;
-    size_t shorter = a->name.size < b->name.size ? a->name.size : b->name.size;
-    int order = shorter > 0 ? memcmp(a->name.data, b->name.data, shorter) : 0;
-    return order != 0 ? order : (a->name.size > b->name.size) - (a->name.size < b->name.size);
+    return bytes_compare(((const struct list *)left)->name, ((const struct list *)right)->name);
 }
 
 struct list *known_lists_find(const struct known_lists *known, struct bytes name)

@@ -62,11 +62,22 @@ def test_several(leat, queue):
     """A prefix of several ids is refused with two of them, and nothing is done."""
     add(queue, '1700000000000-0')
     add(queue, '1700000000000-1')
-    for command in (['show'], ['cancel'], ['wait'], ['dead', 'show']):
+    for command in (['show'], ['cancel'], ['wait'], ['dead', 'show'], ['logs']):
         done = leat(*command, '1700000000000')
         assert done.returncode == EX_USAGE, done
         assert '1700000000000: several ids begin so, such as 1700000000000-' in done.stderr
     assert len(queue.places()) == 2
+
+
+def test_several_among_others(leat, queue):
+    """leat cancel goes on with the ids after a prefix of several, and says so by its exit status."""
+    first = add(queue, '1600000000000-0')
+    add(queue, '1700000000000-0')
+    add(queue, '1700000000000-1')
+    last = add(queue, '1800000000000-0')
+    done = leat('cancel', first, '1700000000000', last)
+    assert done.returncode == EX_USAGE and done.stdout == f'{first}: cancelled\n{last}: cancelled\n'
+    assert sorted(queue.places()) == ['1700000000000-0', '1700000000000-1']
 
 
 @pytest.mark.parametrize('typed', ['17000', '1700000000', '17000000000000', '1700000000000-', '1700000000000-1'])

@@ -106,6 +106,10 @@ static void knows_common(void **state)
     assert_string_equal(cli.source.queue, "a");
     assert_string_equal(cli.source.url, "redis://h");
     assert_string_equal(given.file, "b");
+
+    /* an abbreviation of such an option is not ambiguous */
+    assert_int_equal(parse(&cli, &given, CLI_OPERANDS, WORDS("--que", "c")), EX_OK);
+    assert_string_equal(given.file, "c");
 }
 
 /* Goal: the first wrong option or value ends the parsing with an exit status. */
