@@ -16,24 +16,14 @@
 #define RATE_MEMORY_S 60.0
 #define RATE_LEAST_S 0.5
 
-static bool is_plain(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.';
-}
-
 int heartbeat_init(struct heartbeat *heartbeat)
 {
     uint64_t nonce;
     *heartbeat =
         (struct heartbeat){.started_wall_ms = clock_wall_ms(), .counted_ns = clock_boot_ns()};
-    if (gethostname(heartbeat->host, sizeof heartbeat->host) ||
+    if (worker_name_host(heartbeat->host) ||
         getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
         return -1;
-    }
-    heartbeat->host[sizeof heartbeat->host - 1] = '\0';
-    for (char *at = heartbeat->host; *at; at++) {
-        *at = is_plain(*at) ? *at : '_';
     }
     srand48((long)(nonce >> 32)); /* for jitter: workers started together must not act in step */
     int size = snprintf(heartbeat->consumer, sizeof heartbeat->consumer, "%s:%ld:%08" PRIx32,

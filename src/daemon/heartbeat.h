@@ -10,11 +10,12 @@
 
 #include "base/buffer.h"
 #include "daemon/session/tokens.h"
+#include "exec/guard/worker_name.h"
 #include "exec/job/outcome.h"
 
 struct heartbeat {
-    char host[64];      /* only characters that need no escaping */
-    char consumer[128]; /* HOST:PID:NONCE, new at each start */
+    char host[WORKER_NAME_HOST_SIZE];
+    char consumer[128]; /* exec/guard/worker_name.h */
     int64_t started_wall_ms;
     uint64_t ended[VERDICTS]; /* attempts, by outcome */
     uint64_t counted;         /* ended attempts at the last update of the rate */

@@ -394,8 +394,7 @@ enum pause_kind claim_loop_pause(const struct claim_loop *claim_loop)
 
 struct claim_loop *claim_loop_new(struct worker_context *worker, struct slots *slots,
                                   struct lease *lease, struct outcomes *outcomes,
-                                  struct dead_hook *dead_hook,
-                                  const struct guard_monitor *guard_monitor)
+                                  struct dead_hook *dead_hook, struct guard_monitor *guard_monitor)
 {
     struct claim_loop *claim_loop = calloc(1, sizeof *claim_loop);
     if (!claim_loop) {

@@ -44,6 +44,7 @@ struct guard_monitor {
     struct host *host;
     struct guard *guard;
     struct worker_lock worker_lock;
+    bool is_lock_lost; /* and logged */
     bool stopped_clean;
     struct watched_guard guards[GUARD_COUNT];
 };
@@ -261,6 +262,20 @@ bool guard_monitor_proves(const struct guard_monitor *guard_monitor, const char 
         }
     }
     return isolation_is_alone(guard_monitor->isolation, own, count);
+}
+
+void guard_monitor_check_lock(struct guard_monitor *guard_monitor)
+{
+    const struct worker_lock *lock = &guard_monitor->worker_lock;
+    if (lock->fd < 0 || guard_monitor->is_lock_lost || worker_lock_is_in_place(lock)) {
+        return;
+    }
+    guard_monitor->is_lock_lost = true;
+    log_text(LOG_WARNING,
+             "%s: the worker's lock file was removed or replaced: a program of the same user or of "
+             "root did this, such as a task; if this worker dies, its tasks are retried only when "
+             "their leases expire; see RIGHTS in leatd(8)",
+             lock->path);
 }
 
 void guard_monitor_stop(struct guard_monitor *guard_monitor, bool clean)

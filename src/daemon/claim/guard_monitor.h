@@ -29,6 +29,9 @@ void guard_monitor_start(struct guard_monitor *guard_monitor);
  * Reads some files. */
 bool guard_monitor_proves(const struct guard_monitor *guard_monitor, const char *cgroup);
 
+/* Logs once if the worker's lock file was removed or replaced. */
+void guard_monitor_check_lock(struct guard_monitor *guard_monitor);
+
 /* The worker has stopped. clean: as asked, so nothing has to be proved about its tasks later. */
 void guard_monitor_stop(struct guard_monitor *guard_monitor, bool clean);
 

@@ -41,7 +41,7 @@ struct kept {
 struct reclaim {
     struct worker_context *worker;
     struct dead_hook *dead_hook;
-    const struct guard_monitor *guard_monitor;
+    struct guard_monitor *guard_monitor;
     char *folder;
     int inotify; /* −1: none */
     struct fd_watch changed;
@@ -205,6 +205,7 @@ static void continue_look(struct reclaim *reclaim)
 
 void reclaim_look(struct reclaim *reclaim)
 {
+    guard_monitor_check_lock(reclaim->guard_monitor);
     if (!session_is_up(reclaim->worker->session)) {
         return; /* the next registration looks */
     }
@@ -332,7 +333,7 @@ static void on_changed(void *context)
 }
 
 struct reclaim *reclaim_new(struct worker_context *worker, struct dead_hook *dead_hook,
-                            const struct guard_monitor *guard_monitor)
+                            struct guard_monitor *guard_monitor)
 {
     struct reclaim *reclaim = calloc(1, sizeof *reclaim);
     if (!reclaim) {

@@ -13,9 +13,10 @@
 struct reclaim;
 
 /* dead_hook: learns of dead letters that reclaiming makes. guard_monitor: proves what lock files
- * alone do not. Both must outlive the object. Returns NULL without memory. */
+ * alone do not, and checks this worker's own. Both must outlive the object. Returns NULL without
+ * memory. */
 struct reclaim *reclaim_new(struct worker_context *worker, struct dead_hook *dead_hook,
-                            const struct guard_monitor *guard_monitor);
+                            struct guard_monitor *guard_monitor);
 void reclaim_free(struct reclaim *reclaim);
 
 /* Looks for dead workers: call it after a registration and at each scan. Between these, changes in

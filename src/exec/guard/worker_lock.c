@@ -98,6 +98,18 @@ int worker_lock_make(struct worker_lock *lock, const char *folder, const char *c
     return result;
 }
 
+bool worker_lock_is_in_place(const struct worker_lock *lock)
+{
+    struct stat own, there;
+    if (fstat(lock->fd, &own)) {
+        return true; /* it cannot be known */
+    }
+    if (lstat(lock->path, &there)) {
+        return errno != ENOENT && errno != ENOTDIR;
+    }
+    return own.st_dev == there.st_dev && own.st_ino == there.st_ino;
+}
+
 void worker_lock_drop(struct worker_lock *lock, bool remove)
 {
     if (lock->fd >= 0) {

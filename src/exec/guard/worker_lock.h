@@ -21,6 +21,9 @@ struct worker_lock {
 int worker_lock_make(struct worker_lock *lock, const char *folder, const char *consumer,
                      const char *cgroup);
 
+/* Returns true unless the file at the path is missing, or another than the one that was made. */
+bool worker_lock_is_in_place(const struct worker_lock *lock);
+
 /* Closes the file, and removes it if `remove` is set: no proof is needed after a clean shutdown. */
 void worker_lock_drop(struct worker_lock *lock, bool remove);
 

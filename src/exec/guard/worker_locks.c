@@ -15,14 +15,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process/control_file.h"
 #include "base/process/descriptor.h"
 #include "base/process/mounts.h"
+#include "base/process/proc.h"
 #include "base/units.h"
+#include "exec/guard/guard_process.h"
 #include "exec/guard/worker_lock.h"
+#include "exec/guard/worker_name.h"
 
 #define FILE_MOST 4096  /* bytes of a lock file; leat writes fewer */
 #define NAMES_MOST 1000 /* files of a folder that are listed at most */
 #define BOOT_ID_SIZE 64
+#define START_SLACK_MS 100 /* clocks of files and processes are coarse */
 
 /* ---- reading ---- */
 
@@ -83,6 +88,63 @@ static bool is_gone(const char *text)
            errno == ESRCH;
 }
 
+static int64_t to_ms(const struct timespec *time)
+{
+    return (int64_t)time->tv_sec * 1000 + time->tv_nsec / CLOCK_NS_PER_MS;
+}
+
+/* Returns true if the process that the worker's name holds is alive. Every program of this user can
+ * replace a lock file, but none can change that process. If the process has started after the last
+ * change of the file, it is another one, which got the same id later. Whoever forges a file cannot
+ * set this time of change to an earlier one. */
+static bool is_running(const char *consumer, const struct stat *status)
+{
+    struct proc proc;
+    pid_t pid = worker_name_pid(consumer);
+    if (pid == 0 || pid == getpid()) {
+        return false;
+    }
+    if (!proc_read(pid, &proc)) {
+        return kill(pid, 0) == 0;
+    }
+    int64_t age_ms = (clock_boot_ns() - proc.started_ns) / CLOCK_NS_PER_MS;
+    return proc_is_alive(&proc) &&
+           clock_wall_ms() - age_ms <= to_ms(&status->st_ctim) + START_SLACK_MS;
+}
+
+/* Returns true if the process is a guard of that worker. */
+static bool is_guard_of(pid_t pid, const char *consumer)
+{
+    char path[32], words[1024], *word = words;
+    (void)snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    ssize_t size = control_file_read_at(AT_FDCWD, path, words, sizeof words);
+    for (int i = 0; size > 0 && i < GUARD_ARGUMENT_CONSUMER; i++) {
+        char *end = memchr(word, '\0', (size_t)(words + size - word));
+        if (!end || (i == 0 && strcmp(word, GUARD_NAME) != 0)) {
+            return false;
+        }
+        word = end + 1;
+    }
+    return size > 0 && strcmp(word, consumer) == 0; /* what was read ends with a NUL */
+}
+
+/* Returns true if a guard of that worker is alive: it may still be killing, even if the file says
+ * that all is done. */
+static bool is_guarded(const char *consumer)
+{
+    struct proc_walk walk;
+    struct proc proc;
+    bool found = false;
+    if (worker_name_pid(consumer) == 0 || proc_walk_open(&walk)) {
+        return false;
+    }
+    while (!found && proc_walk_next(&walk, &proc)) {
+        found = proc_is_alive(&proc) && is_guard_of(proc.pid, consumer);
+    }
+    proc_walk_close(&walk);
+    return found;
+}
+
 static enum worker_lock_state look_at(const char *folder, int fd, struct worker_lock_found *found)
 {
     struct stat status;
@@ -105,9 +167,11 @@ static enum worker_lock_state look_at(const char *folder, int fd, struct worker_
     if (is_locked) {
         return is_gone(text) ? WORKER_LOCK_ENDS : WORKER_LOCK_LIVES;
     }
-    int64_t changed_ms =
-        (int64_t)status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / CLOCK_NS_PER_MS;
-    return judge_free(folder, text, changed_ms, found);
+    if (is_running(found->consumer, &status)) {
+        return WORKER_LOCK_LIVES;
+    }
+    enum worker_lock_state state = judge_free(folder, text, to_ms(&status.st_mtim), found);
+    return state == WORKER_LOCK_PROVED && is_guarded(found->consumer) ? WORKER_LOCK_ENDS : state;
 }
 
 /* ---- the folder ---- */

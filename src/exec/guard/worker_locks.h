@@ -11,6 +11,8 @@
  *   dead CONSUMER       appended by a guard when every process of its tasks is gone
  *
  * A free lock alone proves nothing: somebody may have killed daemon and guards but not the tasks.
+ * Nor does any file prove something while the worker's guards or the process that its name holds
+ * are alive: tasks of the same user can replace the file.
  * The consumer's name is new at each start, so a reused process id or host name cannot be mistaken
  * for this worker.
  */
@@ -23,8 +25,8 @@
 
 enum worker_lock_state {
     WORKER_LOCK_NONE,     /* no such file, or no worker of this user wrote it */
-    WORKER_LOCK_LIVES,    /* locked */
-    WORKER_LOCK_ENDS,     /* locked, but its daemon is gone: a guard is still killing */
+    WORKER_LOCK_LIVES,    /* locked, or its daemon is alive */
+    WORKER_LOCK_ENDS,     /* its daemon is gone, but a guard is still killing */
     WORKER_LOCK_PROVED,   /* free, and nothing of its tasks is left */
     WORKER_LOCK_UNPROVED, /* free, but its tasks may still run */
 };

@@ -232,6 +232,37 @@ def test_redis_goes_away_meanwhile(daemon, queue, worker_locks, proxy, through_p
     assert queue.counter('crashes') == 300
 
 
+# ---- forged by a task of the same user
+
+
+def test_proof_of_a_living_worker_is_not_believed(daemon, queue, heartbeats, worker_locks):
+    """A task replaces the lock file of a living worker by one that proves its death: no worker takes its
+    task, which runs once to its end, and that worker logs that its file was replaced."""
+    first = daemon({**LONG, 'queue': {'lease': '60s', 'scan': '200ms', 'concurrency': 1}}).wait_ready()
+    queue.add({'command': heartbeats.task(3)})
+    heartbeats.wait_runs(1)
+    consumer = consumer_of(first)
+    worker_locks.put(consumer)
+    second = daemon({**LONG, 'queue': {'lease': '60s', 'scan': '100ms', 'concurrency': 1}}).wait_ready()
+    first.wait_log(f"{consumer}: the worker's lock file was removed or replaced")
+    wait_succeeded(queue, 1)
+    assert len(heartbeats.runs()) == 1 and queue.counter('crashes') == 0
+    assert 'reclaimed' not in second.log() and 'is gone' not in second.log()
+    assert first.log().count('lock file was') == 1
+
+
+def test_death_after_a_forged_proof(daemon, queue, heartbeats, worker_locks):
+    """When that worker has died, its task runs again, and never beside its first run."""
+    first, _ = daemon(RARE).wait_ready(), daemon(RARE).wait_ready()
+    queue.add({'command': beating(heartbeats)})
+    heartbeats.wait_runs(2)
+    os.unlink(worker_locks.path / consumer_of(first))
+    first.kill9()
+    worker_locks.put(consumer_of(first))
+    runs = heartbeats.wait_runs(4)
+    assert max(run.last for run in runs[:2]) < min(run.first for run in runs[2:])
+
+
 # ---- with the real guard
 
 

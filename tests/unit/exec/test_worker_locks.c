@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -15,7 +16,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "exec/guard/worker_lock.h"
 #include "exec/guard/worker_locks.h"
+#include "exec/guard/worker_name.h"
 
 #define NAME "host:7:00c0ffee"
 
@@ -141,6 +144,128 @@ static void what_proves(void **state)
     assert_int_equal(judge(slot_index, "\n\n\n"), WORKER_LOCK_NONE);
 }
 
+/* Writes a file with a proof, in the name of a worker with this process id. */
+static void write_proof_of(const struct slot_index *slot_index, const char *host, pid_t pid)
+{
+    char path[256], text[512];
+    snprintf(path, sizeof path, "%s/%s:%d:00c0ffee", slot_index->folder, host, (int)pid);
+    const char *name = strrchr(path, '/') + 1;
+    snprintf(text, sizeof text, "worker %s\nboot other\npid 1\ndead %s\n", name, name);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+static enum worker_lock_state look_at_proof_of(const struct slot_index *slot_index,
+                                               const char *host, pid_t pid)
+{
+    char name[128];
+    struct worker_lock_found found;
+    snprintf(name, sizeof name, "%s:%d:00c0ffee", host, (int)pid);
+    return worker_locks_look(slot_index->folder, name, &found);
+}
+
+static enum worker_lock_state judge_proof_of(const struct slot_index *slot_index, const char *host,
+                                             pid_t pid)
+{
+    write_proof_of(slot_index, host, pid);
+    return look_at_proof_of(slot_index, host, pid);
+}
+
+static pid_t start_process(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        pause();
+        _exit(0);
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+// Goal: whatever a file says, no proof is believed while the process lives that the worker's name
+// holds; a zombie does not live, and an id on another host says nothing here.
+static void nothing_proves_while_the_worker_lives(void **state)
+{
+    const struct slot_index *slot_index = *state;
+    char host[WORKER_NAME_HOST_SIZE];
+    siginfo_t ended;
+    assert_int_equal(worker_name_host(host), 0);
+    pid_t pid = start_process();
+    assert_int_equal(judge_proof_of(slot_index, host, pid), WORKER_LOCK_LIVES);
+    assert_int_equal(judge_proof_of(slot_index, "another-host", pid), WORKER_LOCK_PROVED);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
+    assert_int_equal(judge_proof_of(slot_index, host, pid), WORKER_LOCK_PROVED);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(judge_proof_of(slot_index, host, pid), WORKER_LOCK_PROVED);
+}
+
+static void end_process(pid_t pid)
+{
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+// Goal: a process that started after the file's last change only has the same id as the worker.
+static void a_reused_id_is_not_the_worker(void **state)
+{
+    enum { IDS = 900 }; /* files for the next ids: a process will get one of them */
+    const struct slot_index *slot_index = *state;
+    char host[WORKER_NAME_HOST_SIZE];
+    assert_int_equal(worker_name_host(host), 0);
+    pid_t first = start_process();
+    end_process(first);
+    for (pid_t pid = first + 1; pid < first + IDS; pid++) {
+        write_proof_of(slot_index, host, pid);
+    }
+    usleep(300000); /* the clocks are coarse */
+    pid_t pid = start_process();
+    bool is_among = pid > first && pid < first + IDS;
+    enum worker_lock_state found = look_at_proof_of(slot_index, host, pid);
+    end_process(pid);
+    if (!is_among) {
+        skip(); /* others have started that many processes meanwhile */
+    }
+    assert_int_equal(found, WORKER_LOCK_PROVED);
+}
+
+// Goal: the process id of a name is found only in whole names of this host.
+static void names_of_workers(void **state)
+{
+    (void)state;
+    char host[WORKER_NAME_HOST_SIZE], name[128];
+    const struct {
+        const char *rest;
+        pid_t pid;
+    } cases[] = {{":7:0", 7}, {":7", 0},  {"", 0},      {"x:7:0", 0},          {":-7:0", 0},
+                 {":0:0", 0}, {"::0", 0}, {":7x:0", 0}, {":99999999999:0", 0}, {":1:", 1}};
+    assert_int_equal(worker_name_host(host), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(name, sizeof name, "%s%s", host, cases[i].rest);
+        assert_int_equal(worker_name_pid(name), cases[i].pid);
+    }
+}
+
+// Goal: a worker sees that its own file is missing or is another one, even with the same lines.
+static void a_replaced_file_is_noticed(void **state)
+{
+    const struct slot_index *slot_index = *state;
+    struct worker_lock lock;
+    char path[128];
+    assert_int_equal(worker_lock_make(&lock, slot_index->folder, NAME, "-"), 0);
+    assert_true(worker_lock_is_in_place(&lock));
+    snprintf(path, sizeof path, "%s/moved", slot_index->folder);
+    assert_int_equal(rename(lock.path, path), 0);
+    assert_false(worker_lock_is_in_place(&lock));
+    close(open(lock.path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    assert_false(worker_lock_is_in_place(&lock));
+    assert_int_equal(rename(path, lock.path), 0);
+    assert_true(worker_lock_is_in_place(&lock));
+    worker_lock_drop(&lock, true);
+}
+
 // Goal: the cgroup is returned if it can be checked, because it is of this boot.
 static void tells_the_cgroup(void **state)
 {
@@ -241,6 +366,10 @@ int main(void)
         cmocka_unit_test(folder_of_a_queue),
         cmocka_unit_test_setup_teardown(a_lock_is_life, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_proves, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_proves_while_the_worker_lives, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_reused_id_is_not_the_worker, set_up, tear_down),
+        cmocka_unit_test(names_of_workers),
+        cmocka_unit_test_setup_teardown(a_replaced_file_is_noticed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(tells_the_cgroup, set_up, tear_down),
         cmocka_unit_test_setup_teardown(takes_nothing_else, set_up, tear_down),
         cmocka_unit_test_setup_teardown(lists_and_removes, set_up, tear_down),
