@@ -97,7 +97,7 @@ static void on_ended(void *context, struct attempt *attempt)
     struct outcome outcome =
         outcome_decide(&worker->context.config->retry, &attempt->ending, drand48());
     live_ended(worker->live, attempt, &outcome);
-    task_log_ended(attempt, &outcome);
+    task_log_ended(worker->context.refusals, attempt, &outcome);
     worker->heartbeat.ended[outcome.verdict]++;
     slots_ended(worker->slots, attempt);
     if (host_ended(worker->host, attempt)) {
@@ -202,6 +202,7 @@ static void stopped(struct worker *worker, int exit_code)
     const uint64_t *ended = worker->heartbeat.ended;
     stop_finish(worker->stop);
     guard_monitor_stop(worker->guard_monitor, exit_code == EX_OK);
+    refusals_flush(worker->context.refusals);
     log_event(LOG_INFO, LOG_ID_WORKER_STOPPED, NULL, 0,
               "stopped: %" PRIu64 " succeeded, %" PRIu64 " retried, %" PRIu64 " dead, %" PRIu64
               " returned, %" PRIu64 " cancelled",
@@ -370,14 +371,15 @@ static int create_parts(struct worker *worker, const struct rlimit *nofile, int6
     const struct stop_events stop_events = {
         .end = on_end, .give_up = on_give_up, .context = worker};
 
+    context->refusals = refusals_new(context);
     worker->host = host_new(context);
     worker->admission = admission_new(context);
     worker->stop = stop_new(context, &stop_events);
     context->session = session_new(context, &session_events);
     worker->runner =
         runner_new(context->loop, context->config, context->consumer, nofile, &runner_events);
-    if (!worker->host || !worker->admission || !worker->stop || !context->session ||
-        !worker->runner) {
+    if (!context->refusals || !worker->host || !worker->admission || !worker->stop ||
+        !context->session || !worker->runner) {
         return -1;
     }
     runner_set_cgroups(worker->runner, worker->isolation->cgroups);
@@ -495,6 +497,7 @@ void worker_free(struct worker *worker)
     host_free(worker->host);
     admission_free(worker->admission);
     stop_free(worker->stop);
+    refusals_free(worker->context.refusals);
     command_free(&worker->context.command);
     free(worker);
 }

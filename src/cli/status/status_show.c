@@ -163,7 +163,9 @@ static void render_keep(const struct status *status, struct buffer *out)
         (void)buffer_printf(out, " for %s", time);
     }
     if (number > 0) {
-        (void)buffer_printf(out, "%s the newest %lld", keep_ms > 0 ? "," : "", (long long)number);
+        long long share = number >= 10 ? number / 10 : 1;
+        (void)buffer_printf(out, "%s the newest %lld, and %lld of tasks that never ran",
+                            keep_ms > 0 ? "," : "", (long long)number, share);
     }
     (void)buffer_append_text(out, "\n");
 }

@@ -327,18 +327,19 @@ static int64_t maximum(const struct config *config, int64_t most, int64_t own)
 }
 
 /* Lowers what the task asks for to what the config allows. */
-static void lower(const struct config *config, struct task *task)
+static void lower(const struct worker_context *worker, struct task *task)
 {
+    const struct config *config = worker->config;
     int64_t timeout_ms = maximum(config, config->task.timeout_max_ms, config->task.timeout_ms);
     int64_t attempts = maximum(config, config->retry.attempts_max, config->retry.max_attempts);
     if (timeout_ms > 0 &&
         (task->timeout_ms == 0 || task->timeout_ms > timeout_ms)) { /* 0: it asks for none */
         task->timeout_ms = timeout_ms;
-        task_log_lowered(task, "timeout", "[task] timeout_max");
+        task_log_lowered(worker->refusals, task, "timeout", "[task] timeout_max");
     }
     if (attempts > 0 && task->max_attempts > attempts) {
         task->max_attempts = attempts;
-        task_log_lowered(task, "max_attempts", "[retry] attempts_max");
+        task_log_lowered(worker->refusals, task, "max_attempts", "[retry] attempts_max");
     }
 }
 
@@ -350,7 +351,7 @@ void slots_take(struct slots *slots, struct task *task, int64_t sent_ns)
     } else if (!is_fit(slots, task, reason, sizeof reason)) {
         refuse(slots, task, reason);
     } else {
-        lower(slots->worker->config, task);
+        lower(slots->worker, task);
         if (signature_check_is_wanted(slots->signature_check)) {
             signature_check_take(slots->signature_check, task, sent_ns);
         } else {

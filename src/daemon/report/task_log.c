@@ -141,10 +141,26 @@ void task_log_halved(const struct attempt *attempt, size_t count)
               count > 1 ? " in halves" : "");
 }
 
-void task_log_ended(const struct attempt *attempt, const struct outcome *outcome)
+/* Whether the log says of this attempt alone that it has ended: see refusals.h. */
+static bool is_logged_alone(struct refusals *refusals, const struct attempt *attempt,
+                            const struct outcome *outcome)
+{
+    enum cause cause = attempt->ending.cause;
+    if (outcome->verdict != VERDICT_DEAD ||
+        (cause != CAUSE_REFUSED && cause != CAUSE_CANNOT_EXECUTE)) {
+        return true;
+    }
+    char how[64];
+    ending_describe(&attempt->ending, how, sizeof how);
+    return refusals_note(refusals, REFUSAL_DEAD, attempt->task->tid,
+                         *attempt->reason ? attempt->reason : how);
+}
+
+void task_log_ended(struct refusals *refusals, const struct attempt *attempt,
+                    const struct outcome *outcome)
 {
     int priority = verdict_records[outcome->verdict].priority;
-    if (!log_wants(priority)) {
+    if (!log_wants(priority) || !is_logged_alone(refusals, attempt, outcome)) {
         return;
     }
     struct fields fields;
@@ -171,12 +187,17 @@ void task_log_ended(const struct attempt *attempt, const struct outcome *outcome
               lost ? "" : describe_outcome(outcome, done, then, sizeof then));
 }
 
-void task_log_lowered(const struct task *task, const char *field, const char *key)
+void task_log_lowered(struct refusals *refusals, const struct task *task, const char *field,
+                      const char *key)
 {
     struct fields fields;
-    describe_task(&fields, task, "lowered");
-    log_event(LOG_NOTICE, LOG_ID_TASK_LOWERED, fields.list, fields.count,
-              "task %s: its %s is above %s: lowered", task->tid, field, key);
+    char what[64];
+    (void)snprintf(what, sizeof what, "its %s is above %s: lowered", field, key);
+    if (refusals_note(refusals, REFUSAL_LOWERED, task->tid, what)) {
+        describe_task(&fields, task, "lowered");
+        log_event(LOG_NOTICE, LOG_ID_TASK_LOWERED, fields.list, fields.count, "task %s: %s",
+                  task->tid, what);
+    }
 }
 
 void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid)
@@ -210,7 +231,23 @@ void task_log_cancelled(const char *tid)
     log_event(LOG_NOTICE, LOG_ID_TASK_CANCELLED, fields, 3, "task %s: not started: cancelled", tid);
 }
 
-void task_log_ended_by_claim(const struct redisReply *ended, const struct redisReply *reasons)
+/* A task that a claim made a dead letter. */
+static void log_dead_by_claim(struct refusals *refusals, const char *tid, const char *cause,
+                              const char *reason)
+{
+    /* somebody deleted the entry of a vanished task while it ran; a crash was an attempt, too */
+    bool started = strcmp(cause, "vanished") == 0, ran = started || strcmp(cause, "crash") == 0;
+    if (!ran && !refusals_note(refusals, REFUSAL_DEAD, tid, *reason ? reason : cause)) {
+        return;
+    }
+    struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid), LOG_TEXT("LEAT_EVENT", "dead"),
+                                 LOG_TEXT("LEAT_CAUSE", cause)};
+    log_event(LOG_ERR, LOG_ID_TASK_DEAD, fields, 3, "task %s: %s%s%s%s; dead-lettered", tid,
+              started ? "" : "not started: ", cause, *reason ? ": " : "", reason);
+}
+
+void task_log_ended_by_claim(struct refusals *refusals, const struct redisReply *ended,
+                             const struct redisReply *reasons)
 {
     for (size_t i = 0; i + 1 < ended->elements; i += 2) {
         const char *tid = ended->element[i]->str, *cause = ended->element[i + 1]->str;
@@ -218,14 +255,8 @@ void task_log_ended_by_claim(const struct redisReply *ended, const struct redisR
             task_log_cancelled(tid);
             continue;
         }
-        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid), LOG_TEXT("LEAT_EVENT", "dead"),
-                                     LOG_TEXT("LEAT_CAUSE", cause)};
         const struct redisReply *reason = value_at(reasons, i / 2);
-        bool known = value_is_text(reason) && reason->len > 0;
-        bool started = strcmp(cause, "vanished") == 0; /* somebody deleted its entry while it ran */
-        log_event(LOG_ERR, LOG_ID_TASK_DEAD, fields, 3, "task %s: %s%s%s%s; dead-lettered", tid,
-                  started ? "" : "not started: ", cause, known ? ": " : "",
-                  known ? reason->str : "");
+        log_dead_by_claim(refusals, tid, cause, value_is_text(reason) ? reason->str : "");
     }
 }
 

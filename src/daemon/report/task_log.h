@@ -1,24 +1,28 @@
 /*
- * Journal records about tasks.
+ * Journal records about tasks. Those of which anyone who may add tasks can cause any number are
+ * limited by `refusals`.
  */
 #ifndef LEAT_DAEMON_REPORT_TASK_LOG_H
 #define LEAT_DAEMON_REPORT_TASK_LOG_H
 
 #include "daemon/report/outcomes.h"
+#include "daemon/report/refusals.h"
 #include "exec/runner.h"
 
 /* A started attempt, if the log level includes it. */
 void task_log_started(const struct task *task);
 
 /* An ended attempt and its outcome. */
-void task_log_ended(const struct attempt *attempt, const struct outcome *outcome);
+void task_log_ended(struct refusals *refusals, const struct attempt *attempt,
+                    const struct outcome *outcome);
 
 /* The process of a batch has failed, and `count` of its tasks run again in halves; see struct
  * runner_events. */
 void task_log_halved(const struct attempt *attempt, size_t count);
 
 /* The task's own value of a field was lowered to that key of the configuration. */
-void task_log_lowered(const struct task *task, const char *field, const char *key);
+void task_log_lowered(struct refusals *refusals, const struct task *task, const char *field,
+                      const char *key);
 
 /* A process was killed but has not ended; see struct runner_events. */
 void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid);
@@ -31,7 +35,8 @@ void task_log_cancelled(const char *tid);
 
 /* Tasks that a claim dead-lettered or found cancelled, without an attempt by this worker. ended:
  * tid, cause, …; reasons: why, of each; NULL: unknown. */
-void task_log_ended_by_claim(const struct redisReply *ended, const struct redisReply *reasons);
+void task_log_ended_by_claim(struct refusals *refusals, const struct redisReply *ended,
+                             const struct redisReply *reasons);
 
 /* The queue's dead letters have grown to this number. */
 void task_log_dead_growth(const char *queue, int64_t letters);

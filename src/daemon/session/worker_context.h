@@ -14,6 +14,7 @@
 #include "redis/command.h"
 
 struct ev_loop;
+struct refusals;
 struct session;
 
 /* The worker owns it and creates it first; all that it points to outlives the parts. */
@@ -21,10 +22,11 @@ struct worker_context {
     struct ev_loop *loop;
     const struct config *config; /* the current one: parts read it anew each time */
     const struct queue *queue;
-    const char *consumer;    /* this worker's name */
-    struct session *session; /* the sender of commands */
-    struct command command;  /* the one that is built now; sending copies it */
-    int64_t lease_ms;        /* the queue's, as Redis said last; before that, the config's */
+    const char *consumer;      /* this worker's name */
+    struct session *session;   /* the sender of commands */
+    struct refusals *refusals; /* sums up log records; NULL: none are */
+    struct command command;    /* the one that is built now; sending copies it */
+    int64_t lease_ms;          /* the queue's, as Redis said last; before that, the config's */
 
     /* Whether the worker may claim and start tasks, as far as it does not depend on Redis. The
      * worker decides this once in each turn of the loop. A part that learns of an obstacle

@@ -1,7 +1,15 @@
 do -- Dead letters: writes one.
 
+-- Causes of the ends of tasks that never ran, if there was no attempt before. Anyone who may add tasks can cause them.
+local UNFIT = { refused = true, damaged = true, expired = true, ['cannot-execute'] = true }
+
+local function never_ran(task, letter)
+  return UNFIT[letter.cause] and task.crashes == 0 and task.attempts == (letter.record and 1 or 0)
+end
+
 -- Writes a dead letter. letter: cause, status, reason, record, stdout, stderr, usage, damaged, size. If the task has
--- more fields than one call can write, leat.packed has all of them.
+-- more fields than one call can write, leat.packed has all of them. If the task never ran, q.unfit has the id of the
+-- dead letter and the tid; otherwise it is nil.
 function leat.write_dead_letter(q, task, letter)
   local list, n
   if task.count > MAX_FIELDS * 2 then
@@ -42,7 +50,9 @@ function leat.write_dead_letter(q, task, letter)
   add('leat.damaged', letter.damaged)
   add('leat.size', letter.size)
   add('leat.fields', str(own_pairs))
-  leat.put_index(q, task.tid, 'd' .. add_entry(q, q[DEAD], list))
+  local id = add_entry(q, q[DEAD], list)
+  leat.put_index(q, task.tid, 'd' .. id)
+  q.unfit = never_ran(task, letter) and id .. ' ' .. task.tid or nil
 end
 
 end

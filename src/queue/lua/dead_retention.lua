@@ -24,8 +24,64 @@ local function trim(q, most, before)
   return following ~= '' and #letters < most
 end
 
-local function excess(q, most)
-  return most > 0 and math.max(redis.call('XLEN', q[DEAD]) - most, 0) or 0
+-- keep_number counts the dead letters of tasks that ran. Anyone who may add tasks can make any number of the others, so
+-- these push out each other: they have the room that is left, and beyond keep_number at most a share of it.
+--
+-- names has 'r:N' → the id and the tid of the Nth of these, for N from stats 'unfit_first' up to, but not including,
+-- 'unfit_next'. One that was deleted in another way is forgotten when it is the first.
+local SHARE = 10
+
+local function unfit_range(q)
+  local v = redis.call('HMGET', q[STATS], 'unfit_first', 'unfit_next')
+  local first, following = natural(v[1]) or 0, natural(v[2]) or 0
+  if first ~= following
+    and (first > following or redis.call('HEXISTS', q[NAMES], 'r:' .. str(following - 1)) == 0) then
+    -- Someone has changed these numbers by hand.
+    first, following = 0, 0
+    redis.call('HSET', q[STATS], 'unfit_first', '0', 'unfit_next', '0')
+  end
+  return first, following
+end
+
+local function note_unfit(q)
+  local _, following = unfit_range(q)
+  redis.call('HSET', q[NAMES], 'r:' .. str(following), q.unfit)
+  redis.call('HSET', q[STATS], 'unfit_next', str(following + 1))
+  q.unfit = nil
+end
+
+local function drop_unfit_step(q, id, tid)
+  leat.drop_index(q, tid, 'd' .. id)
+  redis.call('XDEL', q[DEAD], id)
+end
+
+-- Removes the oldest dead letters of tasks that never ran, one page at most, while they are more than their share and
+-- all dead letters are more than `most`. Returns by how many the dead letters of tasks that ran are above `most`, and
+-- how many of the others are still to be removed.
+local function trim_unfit(q, most)
+  local letters, first, following = redis.call('XLEN', q[DEAD]), unfit_range(q)
+  local share, n, dropped = math.max(math.floor(most / SHARE), 1), first, 0
+  while n < following and n - first < PAGE do
+    local id, tid = (redis.call('HGET', q[NAMES], 'r:' .. str(n)) or ''):match('^(%d+%-%d+) (%S+)$')
+    if id and leat.is_indexed_at(q, tid, 'd' .. id) then
+      if letters - dropped > most and following - n > share then
+        whole_step(drop_unfit_step, q, id, tid)
+        dropped = dropped + 1
+      elseif following - n <= most then
+        break
+      end
+    end
+    redis.call('HDEL', q[NAMES], 'r:' .. str(n))
+    n = n + 1
+  end
+  if n > first then
+    redis.call('HSET', q[STATS], 'unfit_first', str(n))
+  end
+  if dropped > 0 then
+    count(q, 'dead_trimmed', dropped)
+  end
+  letters = letters - dropped
+  return letters - math.min(following - n, letters) - most, math.min(following - n - share, letters - most)
 end
 
 -- One step of the retention rules. Returns whether there is more to do.
@@ -33,9 +89,11 @@ local function apply_retention(q)
   local keep_ms, most = leat.read_retention(q)
   if keep_ms > 0 and trim(q, math.huge, q.now - keep_ms) then
     return true
+  elseif most == 0 then
+    return false
   end
-  local over = excess(q, most)
-  return over > 0 and trim(q, over, math.huge)
+  local over, unfit_over = trim_unfit(q, most)
+  return over > 0 and trim(q, over, math.huge) or unfit_over > 0
 end
 
 -- One step of the sweep. Returns whether there is another one.
@@ -50,9 +108,14 @@ end
 -- Called after a dead letter was written. A large excess, as after a lower limit was set, is left to the scan.
 local function trim_to_most(q)
   local _, most = leat.read_retention(q)
-  local over = excess(q, most)
-  if over > 0 and over <= CHUNK then
-    trim(q, over, math.huge)
+  if most > 0 and q.unfit then
+    note_unfit(q)
+  end
+  if most > 0 and redis.call('XLEN', q[DEAD]) > most then
+    local over = trim_unfit(q, most)
+    if over > 0 and over <= CHUNK then
+      trim(q, over, math.huge)
+    end
   end
 end
 

@@ -45,9 +45,14 @@ function leat.put_index(q, tid, place)
   hash_set(q, NAMES, OLDER .. tid, place)
 end
 
+-- Whether the index says that the task is at that place. What the functions move or delete is no longer there.
+function leat.is_indexed_at(q, tid, place)
+  return redis.call('HGET', q[NAMES], OLDER .. tid) == place
+end
+
 -- Part of a whole step: the task is no longer at that place. If it has another one, this stays in the index.
 function leat.drop_index(q, tid, place)
-  if redis.call('HGET', q[NAMES], OLDER .. tid) == place then
+  if leat.is_indexed_at(q, tid, place) then
     redis.call('HDEL', q[NAMES], OLDER .. tid)
     undo_with(q, 'HSET', q[NAMES], OLDER .. tid, place)
   end

@@ -110,7 +110,7 @@ local function open(keys, wanted, group, consumer)
   -- All fields are set here, because Lua copies a table that grows.
   local q = {
     group = group, consumer = consumer, ended = {}, undo = false, freed = false, now_us = nil, now = nil,
-    now_text = nil, plain = nil, due = nil, sizes = nil, fence_floor = 0, unpack(keys),
+    now_text = nil, plain = nil, due = nil, sizes = nil, unfit = nil, fence_floor = 0, unpack(keys),
   }
   opened[1] = setmetatable(q, CLOCK)
   return q

@@ -251,9 +251,10 @@ class Queue:
     # ---- reads of Redis without the functions
 
     def held(self):
-        """The ids and unique keys that tasks hold: names without the index."""
+        """The ids and unique keys that tasks hold: names without the index, and without the dead letters of tasks
+        that never ran."""
         return {name: value for name, value in self.redis.hgetall(self.names).items()
-                if not name.startswith(b't:')}
+                if not name.startswith((b't:', b'r:'))}
 
     def forget_index(self):
         """From now on, what is in the requeue stream and what is dead was put there by a library without an

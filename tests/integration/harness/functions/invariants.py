@@ -82,7 +82,7 @@ class Snapshot:
         self.letters = {'d' + text(id) for id, _ in dead}
         self.delayed = {member: float(score) for member, score in zip(delayed[::2], delayed[1::2])}
         names = dict(zip(names[::2], names[1::2]))
-        self.names = {name: value for name, value in names.items() if name[:2] != b't:'}
+        self.names = {name: value for name, value in names.items() if name[:2] not in (b't:', b'r:')}
         self.index = {text(name)[2:]: text(value) for name, value in names.items() if name[:2] == b't:'}
         self.is_indexed = self.index.pop('', '') == 'done'
         self.lanes = set(lanes)
