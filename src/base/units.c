@@ -123,6 +123,19 @@ int units_parse_size(const char *text, int64_t *bytes)
     return 0;
 }
 
+void units_format_size(int64_t bytes, char *text)
+{
+    int unit = SIZES - 1;
+
+    while (unit >= 0 && (bytes == 0 || bytes % sizes[unit].factor != 0)) {
+        unit--;
+    }
+    /* fits: a unit shortens the number */
+    (void)snprintf(text, UNITS_INTEGER_SIZE, "%lld%s",
+                   (long long)(unit >= 0 ? bytes / sizes[unit].factor : bytes),
+                   unit >= 0 ? sizes[unit].name : "");
+}
+
 int units_parse_percent(const char *text, int64_t *percent)
 {
     return parse_digits(&text, percent) != 0 || strcmp(text, "%") != 0 ? -1 : 0;

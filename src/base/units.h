@@ -36,4 +36,8 @@ size_t units_format_seconds(int64_t ms, char *text);
 /* Writes the shortest exact form (90000 → "1m30s", 1500 → "1s500ms"); size ≥ 48. */
 void units_format_duration(int64_t ms, char *text, size_t size);
 
+/* Writes the shortest exact form that units_parse_size reads (65536 → "64K", 1000 → "1000") into
+ * text, which has UNITS_INTEGER_SIZE bytes. bytes must not be negative. */
+void units_format_size(int64_t bytes, char *text);
+
 #endif

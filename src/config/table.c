@@ -114,7 +114,7 @@ const struct table_row table[TABLE_ROWS] = {
     {KEY("queue", "group", "name", "leat", false, "Consumer group of the stream."),
      .type = TABLE_NAME, MEMBER(queue, group)},
     {KEY("queue", "concurrency", "integer or auto", "auto", true,
-         "Number of tasks that run at the same time; auto: one for each CPU."),
+         "Number of slots, each of which runs a task or a batch; auto: one for each CPU."),
      .type = TABLE_INTEGER, MEMBER(queue, concurrency), .low = 1, .high = CONFIG_CONCURRENCY_MOST,
      .words = automatic},
     {KEY("queue", "lease", "duration", TEXT(QUEUE_DEFAULT_LEASE_S) "s", false,
@@ -126,7 +126,8 @@ const struct table_row table[TABLE_ROWS] = {
      .type = TABLE_DURATION, MEMBER(queue, scan_ms), .low = 100, .high = DAY_MS,
      .words = automatic},
     {KEY("queue", "max_length", "integer or none", "none", false,
-         "Number of tasks that may wait; further ones are refused."),
+         "Tasks that wait, also delayed ones, or run from the stream; leat refuses more, XADD does "
+         "not."),
      .type = TABLE_INTEGER, MEMBER(queue, max_length), .low = 1, .high = INT64_C(1000000000000),
      .words = none},
     {KEY("queue", "max_task", "size or none", "none", false,

@@ -49,6 +49,9 @@ const char *table_section_name(const char *section);
 /* The row of that key, or NULL. */
 const struct table_row *table_find(const char *section, const char *name);
 
+/* True if workers share the value: Redis has it, and the file only sets it for the first worker. */
+bool table_is_shared(const struct table_row *row);
+
 /* True if the row is for keys of several names, or if its key may be repeated. */
 bool table_is_open(const struct table_row *row);
 

@@ -65,6 +65,23 @@ const struct table_row *table_find(const char *section, const char *name)
     return NULL;
 }
 
+bool table_is_shared(const struct table_row *row)
+{
+    static const char *const shared[][2] = {
+        {"queue", "lease"},       {"queue", "max_length"}, {"queue", "max_task"},
+        {"queue", "max_crashes"}, {"limits", "rate"},      {"limits", "burst"},
+        {"dead", "keep"},         {"dead", "keep_number"}, {"lanes", "NAME"},
+    };
+
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+        if (strcmp(row->key.section, shared[i][0]) == 0 &&
+            strcmp(row->key.name, shared[i][1]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool table_is_open(const struct table_row *row)
 {
     return row->type == TABLE_LIST || row->type == TABLE_LANES || head_length(row) > 0 ||

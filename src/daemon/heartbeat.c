@@ -51,23 +51,23 @@ static void update_rate(struct heartbeat *heartbeat)
     }
 }
 
-const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t running,
-                           int64_t kill_grace_ms, const char *state,
+const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t capacity,
+                           size_t running, int64_t kill_grace_ms, const char *state,
                            const struct token_list *unclaimed)
 {
     update_rate(heartbeat);
     buffer_clear(&heartbeat->text);
-    (void)buffer_printf(&heartbeat->text, /* an error is kept in text.failed */
-                        "{\"host\":\"%s\",\"pid\":%ld,\"version\":\"" LEAT_VERSION
-                        "\",\"slots\":%zu,\"running\":%zu,\"state\":\"%s\",\"started_ms\":%" PRId64
-                        ",\"kill_grace_ms\":%" PRId64 ",\"succeeded\":%" PRIu64
-                        ",\"retried\":%" PRIu64 ",\"dead\":%" PRIu64 ",\"cancelled\":%" PRIu64
-                        ",\"rate\":%.3f,\"fence\":%" PRId64 ",\"unclaimed\":[",
-                        heartbeat->host, (long)getpid(), slots, running, state,
-                        heartbeat->started_wall_ms, kill_grace_ms,
-                        heartbeat->ended[VERDICT_SUCCESS], heartbeat->ended[VERDICT_RETRY],
-                        heartbeat->ended[VERDICT_DEAD], heartbeat->ended[VERDICT_CANCELLED],
-                        heartbeat->rate, heartbeat->fence);
+    (void)buffer_printf(
+        &heartbeat->text, /* an error is kept in text.failed */
+        "{\"host\":\"%s\",\"pid\":%ld,\"version\":\"" LEAT_VERSION
+        "\",\"slots\":%zu,\"capacity\":%zu,\"running\":%zu,\"state\":\"%s\",\"started_ms\":%" PRId64
+        ",\"kill_grace_ms\":%" PRId64 ",\"succeeded\":%" PRIu64 ",\"retried\":%" PRIu64
+        ",\"dead\":%" PRIu64 ",\"cancelled\":%" PRIu64 ",\"rate\":%.3f,\"fence\":%" PRId64
+        ",\"unclaimed\":[",
+        heartbeat->host, (long)getpid(), slots, capacity, running, state,
+        heartbeat->started_wall_ms, kill_grace_ms, heartbeat->ended[VERDICT_SUCCESS],
+        heartbeat->ended[VERDICT_RETRY], heartbeat->ended[VERDICT_DEAD],
+        heartbeat->ended[VERDICT_CANCELLED], heartbeat->rate, heartbeat->fence);
     for (size_t i = 0; i < unclaimed->count; i++) {
         (void)buffer_printf(&heartbeat->text, "%s\"%s\"", i > 0 ? "," : "", unclaimed->tokens[i]);
     }

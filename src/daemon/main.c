@@ -53,14 +53,13 @@ struct daemon {
 
 /* ---- start ---- */
 
-static void log_lines(int priority, const char *message_id, const struct buffer *lines,
-                      const char *what)
+static void log_lines(int priority, const char *message_id, const struct buffer *lines)
 {
     for (size_t at = 0; at < lines->size;) {
         const char *line = lines->data + at;
         const char *end = memchr(line, '\n', lines->size - at);
         size_t size = end ? (size_t)(end - line) : lines->size - at;
-        log_event(priority, message_id, NULL, 0, "%.*s%s", (int)size, line, what);
+        log_event(priority, message_id, NULL, 0, "%.*s", (int)size, line);
         at += size + 1;
     }
 }
@@ -118,17 +117,21 @@ static bool runs_here(const struct config *config)
 }
 
 /* A running leatd does not say what its values are, so all keys that have a value are named. */
-static void note_restart_keys(const struct config *config)
+static void note_kept_keys(const struct config *config)
 {
-    struct buffer keys = BUFFER_INIT;
-    if (runs_here(config) && config_list_restart(config, &keys) == 0 && keys.size > 0) {
-        log_text(
-            LOG_NOTICE,
-            "%s: a leatd of this queue is running; it takes changes of these keys only after a "
-            "restart: %.*s",
-            config->path, (int)keys.size, keys.data);
+    static const char *const texts[] = {
+        "a leatd of this queue is running; it takes changes of these keys only after a restart",
+        "a leatd of this queue is running; changes of these keys, which all workers share, take "
+        "effect with leat conf --apply",
+    };
+    for (int shared = 0; shared < 2; shared++) {
+        struct buffer keys = BUFFER_INIT;
+        if (config_list_kept(config, shared, &keys) == 0 && keys.size > 0) {
+            log_text(LOG_NOTICE, "%s: %s: %.*s", config->path, texts[shared], (int)keys.size,
+                     keys.data);
+        }
+        buffer_free(&keys);
     }
-    buffer_free(&keys);
 }
 
 /* Warns of what this host lacks. user: whom this process became, or "". */
@@ -137,7 +140,9 @@ static int test_host(const struct config *config, const char *user)
     warn_of_surroundings(config);
     rights_warn(config);
     warn_of_programs(config, false);
-    note_restart_keys(config);
+    if (runs_here(config)) {
+        note_kept_keys(config);
+    }
     return *user ? options_say("%s: ok (checked as user %s)\n", config->path, user)
                  : options_say("%s: ok\n", config->path);
 }
@@ -152,7 +157,7 @@ static int test(struct options *options, struct config **config, struct buffer *
         return EX_CONFIG;
     }
     if (options_load(options, config, errors)) {
-        log_lines(LOG_ERR, NULL, errors, "");
+        log_lines(LOG_ERR, NULL, errors);
         if (*user) {
             log_text(LOG_ERR, "%s: checked as user %s", options->path, user);
         }
@@ -261,8 +266,12 @@ static void on_ready(void *context)
 {
     struct daemon *daemon = context;
     struct worker_figures figures = worker_figures(daemon->worker);
-    log_event(LOG_INFO, LOG_ID_WORKER_READY, NULL, 0, "ready: queue %s, %zu slots",
-              daemon->config->queue.name, figures.slots);
+    char batch[48] = "";
+    if (figures.batch > 1) {
+        (void)snprintf(batch, sizeof batch, " of up to %zu tasks", figures.batch); /* fits */
+    }
+    log_event(LOG_INFO, LOG_ID_WORKER_READY, NULL, 0, "ready: queue %s, %zu slot%s%s",
+              daemon->config->queue.name, figures.slots, figures.slots == 1 ? "" : "s", batch);
 }
 
 static void on_alive(void *context)
@@ -286,7 +295,7 @@ static void reload(struct daemon *daemon)
     struct buffer text = BUFFER_INIT;
     struct config *fresh = NULL, *merged = NULL;
     if (options_load(daemon->options, &fresh, &text)) {
-        log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &text, "");
+        log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &text);
         log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
                   "configuration not reloaded: the running one stays in use");
         goto done;
@@ -304,7 +313,7 @@ static void reload(struct daemon *daemon)
                   "configuration not reloaded: out of memory; the running one stays in use");
         goto done;
     }
-    log_lines(LOG_WARNING, LOG_ID_CONFIG_RELOADED, &text, ": takes effect only after a restart");
+    log_lines(LOG_WARNING, LOG_ID_CONFIG_RELOADED, &text);
     isolation_warn(&daemon->isolation, merged);
     rights_warn(merged);
     warn_of_programs(merged, true);
@@ -342,6 +351,7 @@ static void on_signal(void *context, int number)
 static bool figures_differ(const struct worker_figures *left, const struct worker_figures *right)
 {
     return left->running != right->running || left->slots != right->slots ||
+           left->busy != right->busy || left->batch != right->batch ||
            memcmp(left->ended, right->ended, sizeof left->ended) != 0 ||
            left->state != right->state || left->connected != right->connected ||
            strcmp(left->trouble, right->trouble) != 0;
@@ -441,7 +451,7 @@ static int serve(struct options *options)
     if (options->test) {
         code = test(options, &daemon.config, &errors);
     } else if (options_load(options, &daemon.config, &errors)) {
-        log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &errors, "");
+        log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &errors);
         code = EX_CONFIG;
     } else if (reset_signals() || file_limit_raise(&nofile) || open_log(daemon.config)) {
         log_text(LOG_ERR, "cannot start: %s", strerror(errno));

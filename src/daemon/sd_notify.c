@@ -4,6 +4,7 @@
 #include "daemon/sd_notify.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
@@ -49,12 +50,16 @@ void sd_notify_status(const struct worker_figures *figures)
     if (!figures->connected) {
         prefix = *trouble ? "no session with Redis: " : "connecting to Redis";
     }
+    char tasks[48] = "";
+    if (figures->batch > 1) {
+        (void)snprintf(tasks, sizeof tasks, " with %zu tasks", figures->running); /* fits */
+    }
     int sent =
         sd_notifyf(0,
-                   "STATUS=%s%s%s%s: %zu of %zu slots busy; %" PRIu64 " succeeded, %" PRIu64
+                   "STATUS=%s%s%s%s: %zu of %zu slots busy%s; %" PRIu64 " succeeded, %" PRIu64
                    " retried, %" PRIu64 " dead, %" PRIu64 " returned, %" PRIu64 " cancelled",
-                   prefix, trouble, *prefix || *trouble ? "; " : "", figures->state,
-                   figures->running, figures->slots, ended[VERDICT_SUCCESS], ended[VERDICT_RETRY],
+                   prefix, trouble, *prefix || *trouble ? "; " : "", figures->state, figures->busy,
+                   figures->slots, tasks, ended[VERDICT_SUCCESS], ended[VERDICT_RETRY],
                    ended[VERDICT_DEAD], ended[VERDICT_RELEASE], ended[VERDICT_CANCELLED]);
     if (sent < 0) {
         log_text(LOG_DEBUG, "cannot notify the service manager: STATUS");

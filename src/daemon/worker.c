@@ -70,7 +70,8 @@ static const char *make_heartbeat(void *context)
     claim_loop_tokens(worker->claim_loop, &unclaimed);
     worker->heartbeat.fence = claim_loop_fence(worker->claim_loop);
     const char *text =
-        heartbeat_text(&worker->heartbeat, slots_most(worker->slots), runner_count(worker->runner),
+        heartbeat_text(&worker->heartbeat, (size_t)worker->context.config->queue.concurrency,
+                       slots_most(worker->slots), runner_count(worker->runner),
                        worker->context.config->task.kill_grace_ms,
                        worker_status_state(&worker->worker_status), &unclaimed);
     token_list_free(&unclaimed);
@@ -467,7 +468,9 @@ void worker_set_config(struct worker *worker, const struct config *config)
 struct worker_figures worker_figures(const struct worker *worker)
 {
     struct worker_figures figures = {.running = runner_count(worker->runner),
-                                     .slots = slots_most(worker->slots),
+                                     .busy = runner_processes(worker->runner),
+                                     .slots = (size_t)worker->context.config->queue.concurrency,
+                                     .batch = (size_t)worker->context.config->task.batch,
                                      .state = worker_status_state(&worker->worker_status),
                                      .trouble = worker_status_trouble(&worker->worker_status),
                                      .connected = session_is_up(worker->context.session)};

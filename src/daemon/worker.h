@@ -33,8 +33,10 @@ struct worker_events {
 };
 
 struct worker_figures {
-    size_t running;
+    size_t running; /* tasks */
+    size_t busy;    /* slots that run a process */
     size_t slots;
+    size_t batch;             /* tasks that may share a slot */
     uint64_t ended[VERDICTS]; /* attempts, by outcome */
     const char *state;        /* "running", "draining", … */
     const char *trouble;      /* "" or why nothing is claimed */

@@ -43,6 +43,7 @@ static const struct pattern sentences[] = {
     {"Script attempted to access a slot not served", REDIS_ERROR_LATER},
     {"Script attempted to execute a command while the cluster is down", REDIS_ERROR_LATER},
     {"Script attempted to execute a write command while the cluster is down", REDIS_ERROR_LATER},
+    {"The stream has exhausted the last possible ID", REDIS_ERROR_EXHAUSTED},
     {"DB index is out of range", REDIS_ERROR_CALLER},
     {"invalid DB index", REDIS_ERROR_CALLER},
     {"This instance has cluster support disabled", REDIS_ERROR_CALLER},
@@ -143,6 +144,9 @@ static const struct {
                            "sentinels"},
     [REDIS_ERROR_FOREIGN] = {"foreign-key", "choose another stream in [queue]"},
     [REDIS_ERROR_CALLER] = {"refused-call", "check db, master and cluster in [redis]"},
+    [REDIS_ERROR_EXHAUSTED] = {"exhausted-stream",
+                               "run leat doctor --repair, which creates the stream again as soon "
+                               "as it is empty"},
     [REDIS_ERROR_OTHER] = {"error", "see the message and the log of Redis"},
 };
 

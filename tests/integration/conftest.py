@@ -16,6 +16,7 @@ from harness.cgroup import Group
 from harness.faults import inject
 from harness.journal import Journal, NotHere
 from harness.latch import Latch
+from harness.notify import NotifySocket
 from harness.polling import Lateness
 from harness.polling import wait_until as poll
 from harness.queue import Queue
@@ -238,6 +239,14 @@ def caged(group, daemon):
         return one.start() if start else one
 
     return start
+
+
+@pytest.fixture
+def manager(folder):
+    """The service manager: it keeps what the daemon tells it."""
+    one = NotifySocket(folder / 'notify.sock')
+    yield one
+    one.close()
 
 
 @pytest.fixture

@@ -29,7 +29,8 @@ static const char help[] =
     "                    more than twice the kill_grace of each worker\n"
     "  max_crashes       worker crashes after which a task is dead-lettered; at\n"
     "                    least 1\n"
-    "  max_length        waiting tasks; more are refused. 0 or none: no limit\n"
+    "  max_length        tasks that wait, or run from the stream; leat refuses more,\n"
+    "                    XADD does not. 0 or none: no limit\n"
     "  max_task          largest task, such as 16M; larger ones are refused. At\n"
     "                    least 64K; 0 or none: no limit\n"
     "  dead_keep         age at which dead letters are deleted. 0 or none: never\n"
@@ -63,27 +64,49 @@ enum kind { DURATION, NUMBER, SIZE, RATE };
 struct setting {
     const char *name, *key;
     enum kind kind;
-    bool may_be_none;
-    int64_t least;
-    size_t offset; /* into struct config, for the value until a worker has run */
+    bool may_be_none;    /* 0 is none, too */
+    int64_t least, most; /* not for a rate */
+    size_t offset;       /* into struct config, for the value until a worker has run */
 };
 
+#define LONGEST_MS (INT64_C(36525) * 86400000) /* that of base/units.h */
+#define LEAST_TASK (INT64_C(64) << 10)         /* as in leat.lua */
+#define MOST_TASK (INT64_C(1) << 40)
+#define MOST INT64_C(1000000000000)
+
 static const struct setting settings[] = {
-    {"lease", "lease_ms", DURATION, false, 1000, offsetof(struct config, queue.lease_ms)},
-    {"max_crashes", "max_crashes", NUMBER, false, 1, offsetof(struct config, queue.max_crashes)},
-    {"max_length", "max_length", NUMBER, true, 0, offsetof(struct config, queue.max_length)},
-    {"max_task", "max_task", SIZE, true, 0, offsetof(struct config, queue.max_task)},
-    {"dead_keep", "dead_keep_ms", DURATION, true, 0, offsetof(struct config, dead.keep_ms)},
-    {"dead_keep_number", "dead_keep_number", NUMBER, true, 0,
+    {"lease", "lease_ms", DURATION, false, 1000, LONGEST_MS,
+     offsetof(struct config, queue.lease_ms)},
+    {"max_crashes", "max_crashes", NUMBER, false, 1, MOST,
+     offsetof(struct config, queue.max_crashes)},
+    {"max_length", "max_length", NUMBER, true, 1, MOST, offsetof(struct config, queue.max_length)},
+    {"max_task", "max_task", SIZE, true, LEAST_TASK, MOST_TASK,
+     offsetof(struct config, queue.max_task)},
+    {"dead_keep", "dead_keep_ms", DURATION, true, 1, LONGEST_MS,
+     offsetof(struct config, dead.keep_ms)},
+    {"dead_keep_number", "dead_keep_number", NUMBER, true, 1, MOST,
      offsetof(struct config, dead.keep_number)},
-    {"rate", "rate", RATE, true, 0, offsetof(struct config, limits.rate)},
-    {"burst", "burst", NUMBER, false, 1, offsetof(struct config, limits.burst)},
+    {"rate", "rate", RATE, true, 0, 0, offsetof(struct config, limits.rate)},
+    {"burst", "burst", NUMBER, false, 1, MOST, offsetof(struct config, limits.burst)},
 };
 #define SETTING_COUNT (sizeof settings / sizeof *settings)
 
 #define LANE "lane:"
 
 /* ---- values as people write them, and as Redis stores them */
+
+#define VALUE_SIZE 64
+
+static void format_number(enum kind kind, int64_t value, char text[VALUE_SIZE])
+{
+    if (kind == DURATION) {
+        units_format_duration(value, text, VALUE_SIZE);
+    } else if (kind == SIZE) {
+        units_format_size(value, text);
+    } else {
+        (void)units_format_integer(value, text);
+    }
+}
 
 static bool is_lane(const char *name)
 {
@@ -120,28 +143,51 @@ static const struct setting *find_setting(const struct cli *cli, const char *nam
     return NULL;
 }
 
+/* Parses the value without looking at its range. Returns 0 or -1. */
+static int parse_number(const struct setting *setting, const char *text, int64_t *value)
+{
+    switch (setting->kind) {
+    case DURATION:
+        return units_parse_duration(text, value);
+    case SIZE:
+        return units_parse_size(text, value);
+    case NUMBER:
+    case RATE:
+        break;
+    }
+    return units_parse_integer(text, 0, INT64_MAX, value);
+}
+
+/* Names the values that the setting takes. */
+static int refuse_number(const struct cli *cli, const struct setting *setting, const char *text)
+{
+    static const struct {
+        const char *kind, *most, *example;
+    } forms[] = {
+        [DURATION] = {"duration", "36525d", ", such as 30s, 5m or 1h30m"},
+        [NUMBER] = {"number", "1000000000000", ""},
+        [SIZE] = {"size", "1T", ", such as 16M"},
+    };
+    char least[VALUE_SIZE];
+
+    format_number(setting->kind, setting->least, least);
+    return cli_usage(cli, "%s: invalid %s '%s'; use one from %s to %s%s%s", setting->name,
+                     forms[setting->kind].kind, text, least, forms[setting->kind].most,
+                     forms[setting->kind].example, setting->may_be_none ? ", or none" : "");
+}
+
 /* Appends the value as it is stored. A failed append marks `stored`. */
 static int read_number(const struct cli *cli, const struct setting *setting, const char *text,
                        struct buffer *stored)
 {
-    int64_t value = 0;
-    int status = EX_OK;
+    int64_t value;
 
-    if (setting->kind == DURATION) {
-        status = cli_duration(cli, setting->name, text, &value);
-    } else if (setting->kind == SIZE) {
-        if (units_parse_size(text, &value) != 0) {
-            return cli_usage(cli, "%s: invalid size '%s'; use one such as 16M", setting->name,
-                             text);
-        }
-    } else {
-        status = cli_integer(cli, setting->name, text, setting->least, &value);
-    }
-    if (status == EX_OK && value < setting->least) {
-        return cli_usage(cli, "%s: invalid duration '%s'; use at least 1s", setting->name, text);
+    if (parse_number(setting, text, &value) != 0 || value > setting->most ||
+        (value < setting->least && !(value == 0 && setting->may_be_none))) {
+        return refuse_number(cli, setting, text);
     }
     (void)buffer_printf(stored, "%lld", (long long)value);
-    return status;
+    return EX_OK;
 }
 
 /* The same for a rate or the settings of a lane. name is for the message. */
@@ -195,16 +241,15 @@ static const char *read_setting(const struct cli *cli, const char *name, const c
     return *status == EX_OK ? key : NULL;
 }
 
-#define VALUE_SIZE 64
-
 /* Formats a stored value as people write it. */
 static void format_value(const struct setting *setting, const char *stored, char *text)
 {
     bool none = *stored == '\0' || (setting->may_be_none && strcmp(stored, "0") == 0);
+    int64_t value;
 
     /* a value that leat has not written may be cut */
-    if (!none && setting->kind == DURATION) {
-        units_format_duration(strtoll(stored, NULL, 10), text, VALUE_SIZE);
+    if (!none && setting->kind != RATE && units_parse_integer(stored, 0, INT64_MAX, &value) == 0) {
+        format_number(setting->kind, value, text);
     } else {
         (void)snprintf(text, VALUE_SIZE, "%s", none ? "none" : stored);
     }

@@ -108,7 +108,8 @@ int cli_status_of(enum redis_error error, const char *why)
         [REDIS_ERROR_NO_WRITE] = EX_TEMPFAIL, [REDIS_ERROR_DENIED] = EX_NOPERM,
         [REDIS_ERROR_NO_GROUP] = EX_SOFTWARE, [REDIS_ERROR_NO_LIBRARY] = EX_CONFIG,
         [REDIS_ERROR_UNFIT] = EX_CONFIG,      [REDIS_ERROR_FOREIGN] = EX_CONFIG,
-        [REDIS_ERROR_CALLER] = EX_DATAERR,    [REDIS_ERROR_OTHER] = EX_SOFTWARE,
+        [REDIS_ERROR_CALLER] = EX_DATAERR,    [REDIS_ERROR_EXHAUSTED] = EX_SOFTWARE,
+        [REDIS_ERROR_OTHER] = EX_SOFTWARE,
     };
     bool full = error == REDIS_ERROR_CALLER && strncmp(why, "FULL", 4) == 0;
 

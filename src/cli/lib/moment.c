@@ -114,6 +114,13 @@ int moment_parse(const char *text, int64_t *unix_ms)
     return 0;
 }
 
+bool moment_is_past(int64_t unix_ms, int64_t now_ms)
+{
+    enum { CLOCKS_DIFFER_MS = 60000 };
+
+    return unix_ms > 0 && unix_ms < now_ms + CLOCKS_DIFFER_MS;
+}
+
 void moment_span(int64_t ms, char *text, size_t size)
 {
     static const struct {

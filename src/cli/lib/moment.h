@@ -4,6 +4,7 @@
 #ifndef LEAT_CLI_LIB_MOMENT_H
 #define LEAT_CLI_LIB_MOMENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,10 @@
 /* Parses "2026-01-31T12:00:00Z" (RFC 3339), "2026-01-31 12:00[:00]" (local time) or "@1769860800"
  * (Unix seconds). Returns 0, or -1 if the text is none of them. */
 int moment_parse(const char *text, int64_t *unix_ms);
+
+/* False for a time that is missing (0) or so far in the future that no clock explains it: producers
+ * choose ids, which have the time at which a task was enqueued. */
+bool moment_is_past(int64_t unix_ms, int64_t now_ms);
 
 /* Writes a span in its two largest units, rounded down: "0s", "250ms", "3m12s", "2d3h". A negative
  * span counts as 0. */

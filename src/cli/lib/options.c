@@ -222,9 +222,11 @@ int cli_duration(const struct cli *cli, const char *option, const char *text, in
 int cli_integer(const struct cli *cli, const char *option, const char *text, int64_t low,
                 int64_t *value)
 {
-    if (units_parse_integer(text, low, INT64_C(1000000000000), value) == 0) {
+    const int64_t most = INT64_C(1000000000000);
+
+    if (units_parse_integer(text, low, most, value) == 0) {
         return EX_OK;
     }
-    return cli_usage(cli, "%s: invalid number '%s'; use a whole number of at least %lld", option,
-                     text, (long long)low);
+    return cli_usage(cli, "%s: invalid number '%s'; use a whole number from %lld to %lld", option,
+                     text, (long long)low, (long long)most);
 }

@@ -149,9 +149,11 @@ void rows_add_command(struct table *table, const struct redisReply *row)
 
 void rows_add_ago(struct table *table, int64_t unix_ms, int64_t now_ms)
 {
-    char text[MOMENT_SIZE];
+    char text[MOMENT_SIZE] = "-";
 
-    moment_span(now_ms - unix_ms, text, sizeof text);
+    if (moment_is_past(unix_ms, now_ms)) {
+        moment_span(now_ms - unix_ms, text, sizeof text);
+    }
     table_printf(table, "%s", text);
 }
 

@@ -78,6 +78,15 @@ static void add_time(struct buffer *out, const char *title, int64_t unix_ms)
     (void)buffer_printf(out, "%-9s %s (%s)\n", title, local, relative);
 }
 
+static void add_enqueued(struct buffer *out, int64_t unix_ms)
+{
+    if (moment_is_past(unix_ms, clock_wall_ms())) {
+        add_time(out, "enqueued", unix_ms);
+    } else {
+        add_text(out, "enqueued", bytes_of("unknown: the time in the id is not that"));
+    }
+}
+
 static void add_usage(struct buffer *out, struct bytes usage)
 {
     /* a failed append marks the buffer */
@@ -106,7 +115,7 @@ static void add_summary(struct buffer *out, const struct redisReply *row)
                             (long long)fields_number(row, "crashes", 0));
     }
     add_text(out, "worker", fields_bytes(row, "worker"));
-    add_time(out, "enqueued", fields_number(row, "enqueued_ms", 0));
+    add_enqueued(out, fields_number(row, "enqueued_ms", 0));
     add_time(out, "due", fields_number(row, "due_ms", 0));
     add_time(out, "begun", fields_number(row, "begun_ms", fields_number(row, "begun", 0)));
     add_time(out, "died", fields_number(row, "died_ms", 0));

@@ -23,7 +23,7 @@ struct redisReply;
 /* The last heartbeat of a worker. A missing member is −1 or "". */
 struct status_worker {
     char host[256], version[32], state[32];
-    int64_t pid, slots, running, started_ms, succeeded, failed, cancelled, heartbeat_ms;
+    int64_t pid, slots, capacity, running, started_ms, succeeded, failed, cancelled, heartbeat_ms;
     int64_t kill_grace_ms;
     double rate;  /* tasks per second */
     bool live;    /* the heartbeat is younger than a lease */

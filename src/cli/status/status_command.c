@@ -25,9 +25,10 @@ static const char help[] =
     "Show queue statistics: tasks, workers, shared settings, and totals since the\n"
     "queue was created. The exit code tells whether the queue is healthy.\n"
     "\n"
-    "Counts of tasks and BUSY are current. RATE, DONE and FAILED of a worker are as\n"
-    "of its last heartbeat (SEEN); a worker sends three in a lease. A worker is lost\n"
-    "if it has been silent for one lease.\n"
+    "Counts of tasks and BUSY, the running tasks of a worker and how many it may run,\n"
+    "are current. RATE, DONE and FAILED of a worker are as of its last heartbeat\n"
+    "(SEEN); a worker sends three in a lease. A worker is lost if it has been silent\n"
+    "for one lease.\n"
     "\n"
     "Without -q and -c, on a host with several queues, leat status prints one line\n"
     "per queue. A queue that cannot be reached has a line with the reason.\n"
@@ -229,38 +230,43 @@ static int watch(struct cli *cli, const struct status_options *options)
     }
 }
 
-/* Accepts "--watch 5" for --watch=5. */
+/* Accepts "--watch 5" for --watch=5: leat status has no operands. Returns NULL if no value is
+ * given.
+ */
+static const char *value_of(const struct status_options *options, const char *value)
+{
+    const char *word = options->words[optind];
+
+    if (value || !word || *word == '-') {
+        return value;
+    }
+    optind++;
+    return word;
+}
+
 static int take_interval(const struct cli *cli, const struct cli_option *option, const char *value)
 {
     struct status_options *options = option->context;
-    const char *word = options->words[optind];
-    int64_t ms;
 
-    if (!value && word && units_parse_duration(word, &ms) == 0) {
-        value = word;
-        optind++;
-    }
+    value = value_of(options, value);
     options->interval_ms = DEFAULT_INTERVAL_MS;
     if (value &&
         (units_parse_duration(value, &options->interval_ms) != 0 || options->interval_ms < 100)) {
-        return cli_usage(cli, "%s: invalid interval '%s'; use at least 100ms, such as 5 or 500ms",
-                         option->name, value);
+        return cli_usage(
+            cli,
+            "%s: invalid interval '%s'; use whole seconds, such as 5, or a duration of at least "
+            "100ms, such as 500ms",
+            option->name, value);
     }
     return EX_OK;
 }
 
-/* Accepts "--lanes 5" for --lanes=5. */
 static int take_lanes(const struct cli *cli, const struct cli_option *option, const char *value)
 {
     struct status_options *options = option->context;
-    const char *word = options->words[optind];
-    int64_t number;
     int status;
 
-    if (!value && word && units_parse_integer(word, 0, INT64_MAX, &number) == 0) {
-        value = word;
-        optind++;
-    }
+    value = value_of(options, value);
     options->lanes = DEFAULT_LANES;
     if (!value) {
         return EX_OK;

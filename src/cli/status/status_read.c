@@ -78,6 +78,10 @@ static void read_worker(struct bytes consumer, struct bytes text, struct status_
         worker->pid = number_of(heartbeat, "pid");
     }
     worker->slots = number_of(heartbeat, "slots");
+    worker->capacity = number_of(heartbeat, "capacity");
+    if (worker->capacity < 0) {
+        worker->capacity = worker->slots; /* the heartbeat of an earlier version */
+    }
     worker->running = number_of(heartbeat, "running");
     worker->started_ms = number_of(heartbeat, "started_ms");
     worker->kill_grace_ms = number_of(heartbeat, "kill_grace_ms");

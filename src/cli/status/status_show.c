@@ -100,8 +100,8 @@ static void add_worker(struct table *table, const struct status *status,
     table_printf(table, "%s", worker->host);
     add_number(table, worker->pid);
     add_state(table, worker);
-    if (worker->running >= 0 && worker->slots >= 0) {
-        table_printf(table, "%lld/%lld", (long long)worker->running, (long long)worker->slots);
+    if (worker->running >= 0 && worker->capacity >= 0) {
+        table_printf(table, "%lld/%lld", (long long)worker->running, (long long)worker->capacity);
     } else {
         add_number(table, worker->running);
     }
@@ -352,6 +352,7 @@ static json_t *worker_json(const struct status_worker *worker)
         {"pid", worker->pid},
         {"running", worker->running},
         {"slots", worker->slots},
+        {"capacity", worker->capacity},
         {"started_ms", worker->started_ms},
         {"succeeded", worker->succeeded},
         {"failed", worker->failed},

@@ -181,12 +181,15 @@ int config_load(const char *path, struct config **config, struct buffer *errors)
     return load(path, &nothing, config, errors);
 }
 
-static int note_restart(struct buffer *needs_restart, const struct table_row *row)
+static int note_kept(struct buffer *kept, const struct table_row *row)
 {
-    return buffer_printf(needs_restart, "[%s] %s\n", row->key.section, row->key.name);
+    return buffer_printf(kept, "[%s] %s: %s\n", row->key.section, row->key.name,
+                         table_is_shared(row)
+                             ? "the queue keeps its value; leat conf --apply changes it"
+                             : "takes effect only after a restart");
 }
 
-int config_list_restart(const struct config *config, struct buffer *keys)
+int config_list_kept(const struct config *config, bool shared, struct buffer *keys)
 {
     struct buffer text = BUFFER_INIT, errors = BUFFER_INIT;
     struct config *plain = NULL;
@@ -196,7 +199,8 @@ int config_list_restart(const struct config *config, struct buffer *keys)
         result = config_parse(config->path, text.data, text.size, &plain, &errors);
     }
     for (size_t i = 0; i < TABLE_ROWS && result == 0; i++) {
-        if (!table[i].key.reloadable && !value_equal(config, plain, &table[i])) {
+        if (!table[i].key.reloadable && table_is_shared(&table[i]) == shared &&
+            !value_equal(config, plain, &table[i])) {
             result = buffer_printf(keys, "%s[%s] %s", keys->size > 0 ? ", " : "",
                                    table[i].key.section, table[i].key.name);
         }
@@ -210,7 +214,7 @@ int config_list_restart(const struct config *config, struct buffer *keys)
 /* Adapts reloadable keys that depend on the lease. They were checked against the lease of the new
  * file, but the old lease stays in effect. */
 static int refit_to_lease(struct config *merged, const struct config *current, int64_t lease_ms,
-                          struct buffer *needs_restart)
+                          struct buffer *kept)
 {
     if (merged->queue.scan_ms == check_auto_scan_ms(lease_ms)) {
         merged->queue.scan_ms = check_auto_scan_ms(merged->queue.lease_ms);
@@ -219,7 +223,7 @@ static int refit_to_lease(struct config *merged, const struct config *current, i
         return 0;
     }
     merged->task.kill_grace_ms = current->task.kill_grace_ms;
-    return note_restart(needs_restart, table_find("task", "kill_grace"));
+    return note_kept(kept, table_find("task", "kill_grace"));
 }
 
 /* True if sentinels or a Cluster name the server. */
@@ -234,8 +238,7 @@ static bool is_address(const struct table_row *row)
            row == table_find("redis", "socket");
 }
 
-struct config *config_merge(const struct config *current, struct config *fresh,
-                            struct buffer *needs_restart)
+struct config *config_merge(const struct config *current, struct config *fresh, struct buffer *kept)
 {
     int64_t lease_ms = fresh->queue.lease_ms;
     bool direct = !is_discovered(current) && !is_discovered(fresh);
@@ -245,13 +248,12 @@ struct config *config_merge(const struct config *current, struct config *fresh,
         if (reloadable || value_equal(current, fresh, &table[i])) {
             continue;
         }
-        if (note_restart(needs_restart, &table[i]) != 0 ||
-            value_copy(fresh, current, &table[i]) != 0) {
+        if (note_kept(kept, &table[i]) != 0 || value_copy(fresh, current, &table[i]) != 0) {
             goto fail;
         }
     }
     fresh->redis.slot = current->redis.slot; /* depends on the stream, which stays the same */
-    if (refit_to_lease(fresh, current, lease_ms, needs_restart) != 0) {
+    if (refit_to_lease(fresh, current, lease_ms, kept) != 0) {
         goto fail;
     }
     return fresh;

@@ -26,15 +26,16 @@ int config_parse(const char *path, const char *text, size_t size, struct config 
 
 void config_free(struct config *config);
 
-/* Appends "[section] key, ..." for each key that takes effect only after a restart and does not
- * have its default. Returns 0, or -1 if memory ran out. */
-int config_list_restart(const struct config *config, struct buffer *keys);
+/* Appends "[section] key, ..." for each key that a reload does not change and that does not have
+ * its default. shared: only those that workers share, otherwise only those that take effect after a
+ * restart. Returns 0, or -1 if memory ran out. */
+int config_list_kept(const struct config *config, bool shared, struct buffer *keys);
 
 /* Returns the configuration after a reload: reloadable keys from `fresh`, all others from
- * `current`. Takes ownership of fresh; current stays the caller's. Appends a line "[section]
- * key" to needs_restart for each key that differs but needs a restart. Returns NULL if memory
- * ran out. */
+ * `current`. Takes ownership of fresh; current stays the caller's. Appends a line
+ * "[section] key: what it takes" to kept for each key that differs but keeps its value. Returns
+ * NULL if memory ran out. */
 struct config *config_merge(const struct config *current, struct config *fresh,
-                            struct buffer *needs_restart);
+                            struct buffer *kept);
 
 #endif

@@ -318,8 +318,10 @@ void task_log_settled(const struct pending_outcome *pending, enum queue_settled 
                               "cancelled"},
         [QUEUE_FENCED] = {LOG_WARNING, "outcome rejected: the task was requeued meanwhile",
                           LOG_ID_FENCED, "fenced"},
-        [QUEUE_GONE] = {LOG_WARNING, "outcome rejected: the task was requeued meanwhile",
-                        LOG_ID_FENCED, "fenced"},
+        [QUEUE_GONE] =
+            {LOG_WARNING,
+             "outcome rejected: the entry is gone: the task was deleted, requeued or ended",
+             LOG_ID_FENCED, "fenced"},
         [QUEUE_VANISHED] = {LOG_WARNING, "entry deleted or trimmed while it ran", LOG_ID_FENCED,
                             "vanished"},
         [QUEUE_KEPT] = {LOG_ERR, "Redis refuses its outcome", LOG_ID_REDIS_DOWN, "kept"},

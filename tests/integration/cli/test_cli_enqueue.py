@@ -198,3 +198,16 @@ def test_programs_and_leat_use_the_same_keys(client, leat, stream):
     assert (done.returncode, done.stdout.split()[0]) == (0, reply[1].decode()), done
     assert leat('enqueue', '--lane', 'm', '--delay', '1h', 'd', config=config).returncode == 0
     assert set(client.keys()) == keys | {key for key in client.keys() if key.endswith(b':conf')}
+
+
+def test_an_exhausted_stream(leat, queue):
+    """If the stream has an entry with the greatest possible id, the error names the command that repairs it."""
+    queue.register('w1')
+    queue.redis.xadd(queue.stream, {'command': 'true'}, id='18446744073709551615-18446744073709551615')
+    for args in (('true',), ('--file', '-')):
+        done = leat('enqueue', *args, input='true\n')
+        assert done.returncode == 70 and 'run leat doctor --repair, which creates the stream again' in done.stderr
+    [task] = queue.begin('w1')
+    assert queue.finish('w1', task) == 'ok'
+    leat('doctor', '--repair')
+    assert leat('enqueue', 'true').returncode == 0

@@ -236,6 +236,12 @@ def test_help_of_a_key_is_what_the_table_says():
                                            '  Reload: yes\n\nSee leat.ini(5).\n')
 
 
+def test_help_of_max_length_says_what_counts():
+    """The length limit counts waiting tasks and those that run from the stream, and does not bind XADD."""
+    text = ' '.join(ask('ini', 'max_length')[1].split())
+    assert 'wait' in text and 'run from the stream' in text and 'XADD does not' in text
+
+
 def test_help_lists_keys():
     """leat help ini has a line for each key of the table; with a section, for each of its keys."""
     table = (ROOT / 'src/config/table.c').read_text()

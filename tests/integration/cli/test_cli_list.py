@@ -238,3 +238,16 @@ def test_ids_of_a_producers_own(queue, leat, last):
         for task in tasks:
             assert queue.finish('w1', task) == 'ok'
     assert sorted(ran) == sorted(tids) and queue.places() == {}
+
+
+@pytest.mark.parametrize('tid', ['99999999999999-7', '18446744073709551615-18446744073709551615'])
+def test_the_age_of_an_id_in_the_future(queue, leat, tid):
+    """A task whose id lies in the future has no age: leat does not know when it was enqueued."""
+    queue.register('w1')
+    queue.redis.xadd(queue.stream, {'command': 'true'}, id=tid)
+    assert re.search(rf'^{tid} +ready +- +0 ', leat('list').stdout, re.M)
+    assert 'enqueued  unknown: the time in the id is not that\n' in leat('show', tid).stdout
+    [task] = queue.begin('w1')
+    assert re.search(rf'^{tid} +running +- +1 ', leat('list').stdout, re.M)
+    assert queue.finish('w1', task, 'dead', cause='exit') == 'ok'
+    assert re.search(rf'^{tid} +dead +- +1 ', leat('list').stdout, re.M)

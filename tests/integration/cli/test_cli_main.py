@@ -48,10 +48,22 @@ def test_help_and_version():
     (['list', '--state', 'redy'], 'did you mean ready?'),
     (['list', 'word'], 'unexpected argument'),
     (['status', '--watch=x'], '--watch: invalid interval'),
+    (['status', '--watch', '0.5'], "--watch: invalid interval '0.5'; use whole seconds, such as 5, or a "
+                                   'duration of at least 100ms, such as 500ms; see leat status --help'),
+    (['status', '--watch', 'now'], "--watch: invalid interval 'now'; use whole"),
+    (['status', '--lanes', '0.5'], "--lanes: invalid number '0.5'"),
     (['dead', 'retyr'], 'did you mean retry?'),
     (['dead'], 'list, show, retry or drop'),
     (['conf', 'leas', '60s'], 'did you mean lease?'),
-    (['conf', 'lease', '5ms'], 'at least 1s'),
+    (['conf', 'lease', '5ms'], "lease: invalid duration '5ms'; use one from 1s to 36525d, such as 30s"),
+    (['conf', 'lease', '0'], 'use one from 1s to 36525d'),
+    (['conf', 'lease', 'none'], 'use one from 1s to 36525d'),
+    (['conf', 'max_task', '1K'], "max_task: invalid size '1K'; use one from 64K to 1T, such as 16M, or none; see"),
+    (['conf', 'max_task', '2000G'], 'use one from 64K to 1T'),
+    (['conf', 'max_length', '1e6'], "invalid number '1e6'; use one from 1 to 1000000000000, or none; see"),
+    (['conf', 'max_crashes', '0'], 'use one from 1 to 1000000000000; see'),
+    (['conf', 'dead_keep', '101y'], 'use one from 1ms to 36525d, such as 30s, 5m or 1h30m, or none; see'),
+    (['list', '--limit', '2000000000000'], 'use a whole number from 0 to 1000000000000'),
     (['show'], 'missing operand: give a task id'),
     (['cancel'], "missing operand: give task ids, or '-'"),
     (['cancel', '--nwo', 'x'], 'did you mean --now?'),
@@ -207,6 +219,9 @@ def test_conf(leat, queue):
         'lease             1m30s', 'max_crashes       2', 'max_length        7',
         'max_task          none', 'dead_keep         none', 'dead_keep_number  none', 'rate              none',
         'burst             1']
+    assert 'max_task          64K\n' in leat('conf', 'max_task', '64K').stdout
+    assert 'max_task          100000\n' in leat('conf', 'max_task', '100000').stdout
+    assert 'max_task          none\n' in leat('conf', 'max_task', '0').stdout
     conf = queue.status()['conf']
     assert (conf['lease_ms'], conf['max_length']) == (b'90000', b'7')
     assert 'max_length        none' in leat('conf', 'max_length', 'none').stdout

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from harness import processes
-from harness.notify import NotifySocket
 from harness.polling import wait_until
 from harness.short_leases import pass_time, wait_blocked
 from harness.tasks import wait_file, wait_succeeded
@@ -19,13 +18,6 @@ pytestmark = pytest.mark.usefixtures('short_leases')
 @pytest.fixture
 def worker_locks(folder):
     return WorkerLocks(folder / 'state' / 'emails')
-
-
-@pytest.fixture
-def manager(folder):
-    one = NotifySocket(folder / 'notify.sock')
-    yield one
-    one.close()
 
 
 def add(queue, command, **fields):

@@ -180,7 +180,7 @@ def test_stopped_worker_is_fenced(daemon, queue, client, heartbeats, latch, fold
     token = queue.pending()
     assert len(token) == 1
     first.cont()
-    first.wait_log('outcome rejected')
+    first.wait_log('outcome rejected: ')
     assert queue.counter('fenced') >= 1
     assert queue.pending() == token and queue.letters() == []
     assert queue.redis.hlen(queue.waiting) == 0 and queue.redis.xlen(queue.go) == 1

@@ -181,7 +181,9 @@ def test_check_names_keys_that_need_a_restart(daemon, folder):
     worker = daemon(state).wait_ready()
     assert leatd('-t', '-c', path).stderr == (
         f'{path}: a leatd of this queue is running; it takes changes of these keys only after a restart: '
-        '[redis] db, [queue] lease, [isolation] state\n')
+        '[redis] db, [isolation] state\n'
+        f'{path}: a leatd of this queue is running; changes of these keys, which all workers share, take effect '
+        'with leat conf --apply: [queue] lease\n')
     worker.terminate()
     worker.wait_exit()
     assert leatd('-t', '-c', path).stderr == ''
@@ -345,13 +347,17 @@ def test_log_level_is_reloaded(daemon, queue):
 
 @pytest.mark.parametrize('section, key, value', [
     ('queue', 'name', 'others'), ('queue', 'lease', '30s'), ('queue', 'stream', 'others'),
-    ('redis', 'db', '1'), ('queue', 'max_crashes', '7'),
+    ('redis', 'db', '1'), ('queue', 'max_crashes', '7'), ('queue', 'max_length', '9'), ('queue', 'max_task', '1M'),
+    ('dead', 'keep', '1d'), ('dead', 'keep_number', '9'), ('limits', 'burst', '3'),
 ])
-def test_restart_keys_are_logged(daemon, queue, folder, section, key, value):
-    """A key that needs a restart keeps its value and is named in the log; the other keys change."""
+def test_kept_keys_are_logged(daemon, queue, folder, section, key, value):
+    """A key that a reload does not change keeps its value, and the log says what changes it: a restart, or for a
+    setting that all workers share leat conf --apply. The other keys change."""
     worker = daemon().wait_ready()
     reload(worker, changed(worker, **{section: {key: value}, 'task': {'umask': '027'}}))
-    worker.wait_log(f'[{section}] {key}: takes effect only after a restart')
+    shared = (section, key) not in {('queue', 'name'), ('queue', 'stream'), ('redis', 'db')}
+    worker.wait_log(f'[{section}] {key}: ' + ('the queue keeps its value; leat conf --apply changes it' if shared
+                                              else 'takes effect only after a restart'))
     queue.add({'command': f'umask > {folder}/new; mv {folder}/new {folder}/out'})
     assert wait_file(folder / 'out') == b'0027\n'
     wait_succeeded(queue, 1)

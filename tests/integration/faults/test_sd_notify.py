@@ -5,19 +5,11 @@ import time
 
 import pytest
 
-from harness.notify import NotifySocket
 from harness.polling import wait_until
 from harness.short_leases import pass_time
 from harness.tasks import status_of, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
-
-
-@pytest.fixture
-def manager(folder):
-    one = NotifySocket(folder / 'notify.sock')
-    yield one
-    one.close()
 
 
 def test_ready_once_registered(daemon, queue, client, manager):

@@ -100,5 +100,5 @@ def test_repeated_reports_of_a_lost_lease(daemon, queue, client, folder, held):
     client.delete('emails', '{emails}:go', '{emails}:running')
     worker.wait_log(f': killed, but process {held[0]} has not ended')
     tracer.let_go(held[0])
-    worker.wait_log(": outcome rejected: ")
+    worker.wait_log(': outcome rejected: the entry is gone: the task was deleted, requeued or ended')
     assert worker.log().count(': killed, but') == 1

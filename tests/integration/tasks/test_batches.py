@@ -1,5 +1,6 @@
 """Batches on the real daemon: one process runs several tasks, and each keeps its own state."""
 import json
+import re
 import signal
 
 import pytest
@@ -475,15 +476,21 @@ def test_many_that_cannot_share(daemon, queue, folder):
     assert queue.counter('crashes') == queue.counter('retried') == 0
 
 
-def test_status_counts_tasks(daemon, queue, client, folder):
-    """The worker's heartbeat has the number of running tasks and of task slots."""
+def test_status_counts_tasks(daemon, queue, leat, folder, manager):
+    """The worker's heartbeat has the numbers of running tasks, of those that may run, and of slots; leat status
+    shows the first two. The worker's log and its status line count slots and tasks by these names."""
     add(queue, *numbers(4))
-    daemon({'queue': {'lease': '1s', 'concurrency': 2}, **batched(
-        f'until [ -e {folder}/go ]; do sleep 0.02; done', kill_grace='100ms', batch=4)}).wait_ready()
+    worker = daemon({'queue': {'lease': '1s', 'concurrency': 2}, **batched(
+        f'until [ -e {folder}/go ]; do sleep 0.02; done', kill_grace='100ms', batch=4)},
+        env=manager.environment()).wait_ready()
+    worker.wait_log('ready: queue emails, 2 slots of up to 4 tasks')
 
     def heartbeat():
-        return [(one['running'], one['slots']) for one in queue.worker_heartbeats().values()]
+        return [(one['running'], one['capacity'], one['slots']) for one in queue.worker_heartbeats().values()]
 
-    wait_until(lambda: heartbeat() == [(4, 8)], 10, lambda: f'4 of 8 run: {heartbeat()}')
+    wait_until(lambda: heartbeat() == [(4, 8, 2)], 10, lambda: f'4 of 8 run: {heartbeat()}')
+    assert ' 4/8 ' in leat('status').stdout
+    wait_until(lambda: re.search(r'running: [12] of 2 slots busy with 4 tasks; ', manager.having('STATUS')[-1]), 5,
+               lambda: manager.messages)
     (folder / 'go').touch()
     wait_succeeded(queue, 4)

@@ -77,14 +77,14 @@ def test_a_removed_setting_stays_removed(daemon, queue):
     assert queue.conf_set()['lane:big'] == queue.conf_set()['rate'] == ''
 
 
-def test_a_reload_says_that_lanes_need_a_restart(daemon, base_config):
-    """The settings in force are in Redis; the file is read when a worker starts."""
+def test_a_reload_says_how_lanes_change(daemon, base_config):
+    """The settings in force are in Redis; the file only sets those that Redis does not have."""
     worker = daemon({'lanes': {'a': '1'}}).wait_ready()
     text = worker.config_path.read_text()
     worker.config_path.write_text(text.replace('a = 1', 'a = 2') + '[limits]\nrate = 1/s\n')
     worker.reload()
-    worker.wait_log('[lanes] NAME: takes effect only after a restart')
-    assert '[limits] rate: takes effect only after a restart' in worker.log()
+    worker.wait_log('[lanes] NAME: the queue keeps its value; leat conf --apply changes it')
+    assert '[limits] rate: the queue keeps its value; leat conf --apply changes it' in worker.log()
 
 
 def test_lanes_that_were_there_before_any_worker(daemon, queue, stamps):

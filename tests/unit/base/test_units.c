@@ -258,13 +258,45 @@ static void seconds_are_written(void **state)
     }
 }
 
+/* Goal: the shortest exact form of a size, which is read as the same size. */
+static void formats_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t bytes;
+        const char *text;
+    } cases[] = {
+        {0, "0"},
+        {1000, "1000"},
+        {65536, "64K"},
+        {65537, "65537"},
+        {INT64_C(16) << 20, "16M"},
+        {INT64_C(1) << 40, "1T"},
+        {INT64_MAX, "9223372036854775807"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[UNITS_INTEGER_SIZE];
+        int64_t bytes;
+
+        units_format_size(cases[i].bytes, text);
+        assert_string_equal(text, cases[i].text);
+        assert_int_equal(units_parse_size(text, &bytes), 0);
+        assert_int_equal(bytes, cases[i].bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations_are_read),    cmocka_unit_test(other_durations_are_refused),
-        cmocka_unit_test(sizes_are_read),        cmocka_unit_test(integers_keep_to_their_range),
-        cmocka_unit_test(durations_are_written), cmocka_unit_test(short_buffers_are_not_overrun),
-        cmocka_unit_test(integers_are_written),  cmocka_unit_test(seconds_are_written),
+        cmocka_unit_test(formats_sizes),
+        cmocka_unit_test(durations_are_read),
+        cmocka_unit_test(other_durations_are_refused),
+        cmocka_unit_test(sizes_are_read),
+        cmocka_unit_test(integers_keep_to_their_range),
+        cmocka_unit_test(durations_are_written),
+        cmocka_unit_test(short_buffers_are_not_overrun),
+        cmocka_unit_test(integers_are_written),
+        cmocka_unit_test(seconds_are_written),
         cmocka_unit_test(clocks_go_forward),
     };
 

@@ -403,22 +403,25 @@ static void files_are_loaded(void **state)
 
 /* ---- reload ---- */
 
+#define RESTART ": takes effect only after a restart\n"
+#define SHARED ": the queue keeps its value; leat conf --apply changes it\n"
+
 static struct config *merge(const char *now, const char *next, const char *expected)
 {
     struct config *current = parse(now);
-    struct buffer restart = BUFFER_INIT;
-    struct config *merged = config_merge(current, parse(next), &restart);
+    struct buffer kept = BUFFER_INIT;
+    struct config *merged = config_merge(current, parse(next), &kept);
 
     assert_non_null(merged);
-    assert_int_equal(buffer_append(&restart, "", 1), 0);
-    assert_string_equal(restart.data, expected);
-    buffer_free(&restart);
+    assert_int_equal(buffer_append(&kept, "", 1), 0);
+    assert_string_equal(kept.data, expected);
+    buffer_free(&kept);
     config_free(current);
     return merged;
 }
 
-/* Goal: a reload changes keys that the table marks, keeps the others, and names those that need a
- * restart. */
+/* Goal: a reload changes keys that the table marks, keeps the others, and says what each of those
+ * needs. */
 static void a_reload_takes_what_it_may(void **state)
 {
     (void)state;
@@ -428,7 +431,7 @@ static void a_reload_takes_what_it_may(void **state)
               "[redis]\nsocket = /s\npassword = p\n[queue]\nname = other\nconcurrency = 4\n[task]\n"
               "environment = A=1\nenvironment = B=2\n[retry]\npermanent = 9\nfactor = 3\n"
               "[log]\nstarted = yes\n",
-              "[queue] name\n[queue] stream\n");
+              "[queue] name" RESTART "[queue] stream" RESTART);
 
     assert_string_equal(merged->redis.socket, "/s");
     assert_null(merged->redis.user);
@@ -445,13 +448,13 @@ static void a_reload_takes_what_it_may(void **state)
 
     /* the address is not taken if sentinels or a Cluster named the server before, or do now */
     merged = merge("[redis]\nhost = a\n" QUEUE, "[redis]\nsentinels = s:1\nmaster = m\n" QUEUE,
-                   "[redis] host\n[redis] sentinels\n[redis] master\n");
+                   "[redis] host" RESTART "[redis] sentinels" RESTART "[redis] master" RESTART);
     assert_string_equal(merged->redis.host, "a");
     config_free(merged);
     config_free(merge(QUEUE, QUEUE, ""));
     config_free(merge(QUEUE "[lanes]\na = 1\n[limits]\nrate = 1/s\n",
                       QUEUE "[lanes]\na = 1\nb = 1\n[limits]\nrate = 2/s\n",
-                      "[limits] rate\n[lanes] NAME\n"));
+                      "[limits] rate" SHARED "[lanes] NAME" SHARED));
 }
 
 /* Goal: keys that were checked against a new lease are adapted to the old lease, which stays in
@@ -461,13 +464,13 @@ static void a_reload_fits_the_lease(void **state)
     (void)state;
     struct config *merged =
         merge(QUEUE "[task]\nkill_grace = 20s\n", QUEUE "lease = 10m\n[task]\nkill_grace = 60s\n",
-              "[queue] lease\n[task] kill_grace\n");
+              "[queue] lease" SHARED "[task] kill_grace" RESTART);
 
     assert_int_equal(merged->queue.lease_ms, 60000);
     assert_int_equal(merged->queue.scan_ms, 15000);
     assert_int_equal(merged->task.kill_grace_ms, 20000);
     config_free(merged);
-    merged = merge(QUEUE, QUEUE "lease = 2m\nscan = 7s\n", "[queue] lease\n");
+    merged = merge(QUEUE, QUEUE "lease = 2m\nscan = 7s\n", "[queue] lease" SHARED);
     assert_int_equal(merged->queue.scan_ms, 7000);
     config_free(merged);
 }

@@ -205,11 +205,11 @@ static void a_reload_takes_them(void **state)
     (void)state;
     struct config *old = parse("exit.9 = dead\npreset = qmail\noom = dead\n");
     struct config *fresh = parse("exit.8 = 4\nsignal.TERM = dead\nsuccess = 3\n");
-    struct buffer needs_restart = BUFFER_INIT;
-    struct config *merged = config_merge(old, fresh, &needs_restart);
+    struct buffer kept = BUFFER_INIT;
+    struct config *merged = config_merge(old, fresh, &kept);
 
     assert_non_null(merged);
-    assert_int_equal(needs_restart.size, 0);
+    assert_int_equal(kept.size, 0);
     assert_rule(merged->retry.exits.of[9], CONFIG_RULE_NONE, 0);
     assert_rule(merged->retry.exits.of[100], CONFIG_RULE_NONE, 0);
     assert_rule(merged->retry.exits.of[8], CONFIG_RULE_RETRY, 4);

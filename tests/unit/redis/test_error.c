@@ -85,6 +85,8 @@ static const struct {
     {"FULL the queue holds 3 tasks, its limit is 3", REDIS_ERROR_CALLER},
     {"BADARG expected 11 keys, got 7", REDIS_ERROR_CALLER},
     {"CROSSSLOT Keys in request don't hash to the same slot", REDIS_ERROR_CALLER},
+    {"ERR The stream has exhausted the last possible ID, unable to add more items",
+     REDIS_ERROR_EXHAUSTED},
     {"ERR DB index is out of range", REDIS_ERROR_CALLER},
     {"ERR SELECT is not allowed in cluster mode", REDIS_ERROR_CALLER},
     {"ERR user_function:7: attempt to index local 'x' (a nil value) script: xx, on "
