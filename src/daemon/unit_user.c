@@ -24,22 +24,6 @@ struct unit {
     char state[64]; /* LoadState; "" without systemd */
 };
 
-/* Sets the unit's name. Returns 0, or -1 if path is not a file of the queues' folder. */
-static int name_unit(struct unit *unit, const char *path)
-{
-    const char *folder = config_source_folder();
-    size_t length = strlen(folder), ending = strlen(CONFIG_SOURCE_ENDING);
-    const char *queue = path + length + 1;
-    if (strncmp(path, folder, length) != 0 || path[length] != '/' || strchr(queue, '/') ||
-        strlen(queue) <= ending ||
-        strcmp(queue + strlen(queue) - ending, CONFIG_SOURCE_ENDING) != 0) {
-        return -1;
-    }
-    int size = snprintf(unit->name, sizeof unit->name, "leatd@%.*s.service",
-                        (int)(strlen(queue) - ending), queue);
-    return size > 0 && (size_t)size < sizeof unit->name ? 0 : -1;
-}
-
 static void take_line(struct unit *unit, const char *line)
 {
     const struct {
@@ -112,7 +96,7 @@ int unit_user_become(const char *path, char *name, size_t size)
 {
     struct unit unit = {0};
     *name = '\0';
-    if (geteuid() != 0 || !path || name_unit(&unit, path)) {
+    if (geteuid() != 0 || config_source_unit(path, unit.name, sizeof unit.name)) {
         return 0;
     }
     ask_systemd(&unit);

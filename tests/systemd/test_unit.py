@@ -338,6 +338,27 @@ def test_logs_of_a_task(unit):
     assert (done.returncode, done.stdout) == (0, "begun\nthrough\n")
 
 
+def test_logs_of_forgers(unit):
+    """leat logs shows nothing that a task has sent to the journal in the name of another task, neither by itself
+    nor by a leatd that it runs."""
+    unit.configure(isolation={"cgroup": "required"}).start()
+    task = unit.add("echo true")
+    unit.event("TASK_SUCCEEDED", f"LEAT_TASK={task}")
+    record = f"LEAT_QUEUE={unit.name}\\nLEAT_TASK={task}\\nLEAT_EVENT=output\\nMESSAGE=forged\\n"
+    unit.add(f"printf '{record}' | logger --journald")
+    unit.machine.wait_journal(f"LEAT_TASK={task}", "MESSAGE=forged")
+    other = "test-redis-of-a-task"
+    config = (f"[queue]\\nname = {unit.name}\\n[redis]\\nsocket = /tmp/{other}\\n"
+              "[log]\\ntarget = journal\\n[isolation]\\ncgroup = off\\n")
+    unit.add(f"cd /tmp; printf '{config}' >own.ini; redis-server --port 0 --unixsocket /tmp/{other} --save '' "
+             f">/dev/null & until redis-cli -s /tmp/{other} ping; do sleep 0.1; done; "
+             f"redis-cli -s /tmp/{other} xadd {unit.name} {task} command 'echo forged too'; leatd -c own.ini",
+             "timeout", "60s")
+    unit.machine.wait_journal(f"LEAT_TASK={task}", "MESSAGE=forged too", timeout=60)
+    done = logs(unit, task)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "true\n", "")
+
+
 def test_logs_are_not_for_everybody(unit):
     """A user who must not read the journal, or the files, is told so."""
     unit.start()

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/logs/logs.h"
+#include "cli/logs/logs_sender.h"
 
 enum {
     WAIT_US = 500 * 1000, /* between questions to Redis whether the task has ended */
@@ -26,6 +27,7 @@ struct journal {
     struct cli *cli;
     struct logs_task *task;
     const struct logs_options *options;
+    struct logs_sender *sender;
     struct logs_printer printer;
     int64_t begun_us; /* Unix time; an earlier end may precede a retry of a dead letter */
     bool ended;       /* a record of the task's end was read */
@@ -91,7 +93,8 @@ static struct bytes value_of(sd_journal *handle, const char *field)
 /* Checks the match again: a journal that is rotated meanwhile may return other records. */
 static bool names_task(const struct journal *journal)
 {
-    return bytes_equal(value_of(journal->handle, "LEAT_TASK"), journal->task->tid);
+    return bytes_equal(value_of(journal->handle, "LEAT_TASK"), journal->task->tid) &&
+           logs_sender_is_leatd(journal->sender, journal->handle);
 }
 
 /* Adds matches for the batches of the task. Output of a batch has only the id of its first task;
@@ -145,7 +148,8 @@ static bool is_new(const struct journal *journal)
 
 static bool is_of_task(const struct journal *journal)
 {
-    return names_task(journal) || value_of(journal->handle, "LEAT_BATCH_ID").size > 0;
+    return names_task(journal) || (value_of(journal->handle, "LEAT_BATCH_ID").size > 0 &&
+                                   logs_sender_is_leatd(journal->sender, journal->handle));
 }
 
 /* Returns true if the current record is a line to print. Notes the end of the task. */
@@ -293,7 +297,8 @@ static int open_handle(const struct logs_options *options, sd_journal **handle)
 
 /* Returns the id of the newest task with that label, for free(), or NULL. Records of ends have
  * labels. */
-static char *find_label(sd_journal *handle, const struct cli *cli, const char *label)
+static char *find_label(sd_journal *handle, const struct cli *cli, const struct logs_sender *sender,
+                        const char *label)
 {
     char *tid = NULL;
     int result = match_queue(handle, cli, "LEAT_ID", label);
@@ -303,7 +308,8 @@ static char *find_label(sd_journal *handle, const struct cli *cli, const char *l
     }
     while (result >= 0 && !tid && (result = sd_journal_previous(handle)) > 0) {
         struct bytes value = value_of(handle, "LEAT_TASK");
-        tid = value.size > 0 ? strndup(value.data, value.size) : NULL;
+        bool is_found = value.size > 0 && logs_sender_is_leatd(sender, handle);
+        tid = is_found ? strndup(value.data, value.size) : NULL;
     }
     return tid;
 }
@@ -311,19 +317,20 @@ static char *find_label(sd_journal *handle, const struct cli *cli, const char *l
 void logs_resolve_label(const struct cli *cli, struct logs_task *task,
                         const struct logs_options *options)
 {
-    sd_journal *handle;
-    char *tid;
+    struct logs_sender *sender = logs_sender_new(cli->config->path, !options->directory);
+    sd_journal *handle = NULL;
+    char *tid = NULL;
 
-    /* logs_show_journal reports a journal that cannot be opened */
-    if (open_handle(options, &handle) < 0) {
-        return;
+    /* logs_show_journal reports a journal that cannot be opened, and a lack of memory */
+    if (sender && open_handle(options, &handle) >= 0) {
+        tid = find_label(handle, cli, sender, task->tid);
     }
-    tid = find_label(handle, cli, task->tid);
     if (tid) {
         free(task->tid);
         task->tid = tid;
     }
     sd_journal_close(handle);
+    logs_sender_free(sender);
 }
 
 static int open_journal(struct journal *journal)
@@ -348,9 +355,12 @@ static int open_journal(struct journal *journal)
 
 int logs_show_journal(struct cli *cli, struct logs_task *task, const struct logs_options *options)
 {
-    struct journal journal = {
-        .cli = cli, .task = task, .options = options, .begun_us = clock_wall_ms() * 1000};
-    int status = open_journal(&journal);
+    struct journal journal = {.cli = cli,
+                              .task = task,
+                              .options = options,
+                              .sender = logs_sender_new(cli->config->path, !options->directory),
+                              .begun_us = clock_wall_ms() * 1000};
+    int status = journal.sender ? open_journal(&journal) : cli_no_memory();
 
     if (status == EX_OK) {
         logs_printer_init(&journal.printer, options);
@@ -361,6 +371,7 @@ int logs_show_journal(struct cli *cli, struct logs_task *task, const struct logs
         logs_print_end(&journal.printer);
     }
     sd_journal_close(journal.handle);
+    logs_sender_free(journal.sender);
     if (status == EX_OK && journal.printer.printed == 0 && options->lines != 0) {
         status = explain_nothing(cli, options);
     }

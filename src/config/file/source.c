@@ -103,6 +103,25 @@ char *config_source_queue_path(const char *queue)
                                                                                             : path;
 }
 
+int config_source_unit(const char *path, char *unit, size_t size)
+{
+    const char *folder = config_source_folder();
+    size_t length = strlen(folder), ending = strlen(CONFIG_SOURCE_ENDING);
+    const char *queue;
+    int written;
+
+    if (!path || strncmp(path, folder, length) != 0 || path[length] != '/') {
+        return -1;
+    }
+    queue = path + length + 1;
+    if (strchr(queue, '/') || strlen(queue) <= ending ||
+        strcmp(queue + strlen(queue) - ending, CONFIG_SOURCE_ENDING) != 0) {
+        return -1;
+    }
+    written = snprintf(unit, size, "leatd@%.*s.service", (int)(strlen(queue) - ending), queue);
+    return written > 0 && (size_t)written < size ? 0 : -1;
+}
+
 int config_source_load(const struct config_source *source, const char *path, bool with_keys,
                        struct config **config, struct buffer *errors)
 {

@@ -15,6 +15,7 @@
 #define LEAT_CONFIG_FILE_SOURCE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/buffer.h"
 #include "config/config.h"
@@ -51,6 +52,10 @@ const char *config_source_folder(void);
 
 /* The path of the queue's file there, which the caller frees; NULL if memory ran out. */
 char *config_source_queue_path(const char *queue);
+
+/* Writes the name of the systemd unit that runs the queue of a file in that folder. Returns 0, or
+ * -1 for other files, for NULL, and if the name does not fit. */
+int config_source_unit(const char *path, char *unit, size_t size);
 
 /* Loads the configuration from `path`, or from queue and URL alone if path is NULL. Returns like
  * config_load. */

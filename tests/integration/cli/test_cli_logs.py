@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from harness.daemon import ROOT, program
+from harness.daemon import ROOT, program, run_leat, write_config
 from harness.polling import wait_until
 from harness.short_leases import wait_empty
 from harness.tasks import wait_letters, wait_succeeded
@@ -227,6 +227,41 @@ def test_other_queues_and_other_records(journal, logs, queue):
     add(LEAT_EVENT='check-output', MESSAGE='too')
     journal.wait(count=6)
     assert logs('5-0').stdout == 'shown\ntoo\n'
+
+
+def test_forged_records(journal, folder, base_config):
+    """Only records of leatd are believed: the program beside leat, in the queue's unit or run by root, and in no
+    cgroup of a task. This holds for lines, for labels, and for the lines of batches."""
+    leatd = os.path.realpath(program('leatd'))
+    unit = {'_UID': '999', '_SYSTEMD_UNIT': 'leatd@emails.service'}
+    cgroup = '/leat.slice/leatd@emails.service/{}'.format
+    senders = {
+        'of the unit': unit, 'of its daemon': {**unit, '_SYSTEMD_CGROUP': cgroup('daemon')}, 'of root': {},
+        'another program': {**unit, '_EXE': '/usr/bin/logger'}, 'a copy': {**unit, '_EXE': '/tmp/leatd'},
+        'of root, another program': {'_EXE': '/usr/bin/logger'},
+        'another unit': {**unit, '_SYSTEMD_UNIT': 'leatd@others.service'},
+        'a session': {**unit, '_SYSTEMD_UNIT': 'session-1.scope'}, 'no unit': {'_UID': '999'},
+        'of a task': {**unit, '_SYSTEMD_CGROUP': cgroup('tasks/0')}}
+
+    def add(sender, **fields):
+        fields = {'LEAT_QUEUE': 'emails', 'LEAT_EVENT': 'output', 'LEAT_STREAM': 'stdout', **fields}
+        text = ''.join(f'{name}={value}\n' for name, value in fields.items())
+        journal.add(text.encode(), **{'_EXE': leatd, **sender})
+    for name, sender in senders.items():
+        add(sender, LEAT_TASK='5-0', MESSAGE=name)
+        add(sender, LEAT_BATCH_ID='8-0', MESSAGE=f'{name}, in a batch')
+    add(unit, LEAT_TASK='5-0', LEAT_EVENT='succeeded', LEAT_BATCH_ID='8-0', LEAT_ID='label')
+    add({'_UID': '999'}, LEAT_TASK='7-0', LEAT_EVENT='succeeded', LEAT_ID='label')
+    add(unit, LEAT_TASK='7-0', MESSAGE='not the label')
+    journal.wait(count=2 * len(senders) + 3)
+    believed = ['of the unit', 'of its daemon', 'of root']
+    lines = [line for name in believed for line in (name, f'{name}, in a batch')]
+    path = write_config(folder / 'emails.ini', base_config)
+    done = run_leat(path, 'logs', '-D', journal.path, 'label', env={'LEAT_CONFIG_DIR': str(folder)})
+    assert done.stdout.splitlines() == lines
+    # without a file in that folder the unit is not known, so any service may be the worker's
+    done = run_leat(path, 'logs', '-D', journal.path, '5-0')
+    assert [line for line in done.stdout.splitlines() if ',' not in line] == [*believed, 'another unit']
 
 
 # ---- no output

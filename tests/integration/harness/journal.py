@@ -8,6 +8,7 @@ import threading
 import time
 
 from . import processes
+from .daemon import program
 from .polling import wait_until
 
 REMOTE = '/lib/systemd/systemd-journal-remote'
@@ -18,10 +19,13 @@ class NotHere(Exception):
     """This machine offers no journal, for the given reason."""
 
 
-def entry(record, now_us, host='here'):
-    """A datagram of the journal's protocol as an entry of its export format, which has the same fields."""
+def entry(record, now_us, host='here', **sender):
+    """A datagram of the journal's protocol as an entry of its export format, which has the same fields. sender:
+    what journald knows of the program that sent it, such as _EXE; by default, leatd as root."""
     head = f'__REALTIME_TIMESTAMP={now_us}\n__MONOTONIC_TIMESTAMP={time.monotonic_ns() // 1000}\n'
     head += f'_BOOT_ID=e6f6a0e0c2d1441ca1d7a1d2a5d5b5c1\n_HOSTNAME={host}\n_TRANSPORT=journal\n'
+    sender = {'_EXE': os.path.realpath(program('leatd')), '_UID': '0', **sender}
+    head += ''.join(f'{name}={value}\n' for name, value in sender.items())
     return head.encode() + record + b'\n'
 
 

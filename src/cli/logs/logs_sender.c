@@ -1,0 +1,110 @@
+/*
+ * Recognizes records of leatd by what journald says about their sender.
+ */
+#include "cli/logs/logs_sender.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "config/file/source.h"
+
+struct logs_sender {
+    char beside[PATH_MAX]; /* leatd in the folder of leat; "": unknown */
+    char sbin[PATH_MAX];   /* leatd in the folder sbin beside that; "": none */
+    char unit[256];        /* of the queue; "": unknown, so any unit that root has configured */
+    char user[16];         /* this user; "": the journal is of another host */
+};
+
+/* The journal has the path of a program as the kernel sees it, without symbolic links. */
+static void find_programs(struct logs_sender *sender)
+{
+    char own[PATH_MAX - sizeof "/sbin/leatd"];
+    ssize_t size = readlink("/proc/self/exe", own, sizeof own - 1);
+    char *last;
+
+    if (size <= 0) {
+        return;
+    }
+    own[size] = '\0';
+    last = strrchr(own, '/');
+    if (last) {
+        *last = '\0';
+        (void)snprintf(sender->beside, sizeof sender->beside, "%s/leatd", own);
+        last = strrchr(own, '/');
+    }
+    if (last) {
+        *last = '\0';
+        (void)snprintf(sender->sbin, sizeof sender->sbin, "%s/sbin/leatd", own);
+    }
+}
+
+struct logs_sender *logs_sender_new(const char *config_path, bool is_here)
+{
+    struct logs_sender *sender = calloc(1, sizeof *sender);
+
+    if (sender) {
+        find_programs(sender);
+        if (config_source_unit(config_path, sender->unit, sizeof sender->unit) != 0) {
+            sender->unit[0] = '\0';
+        }
+        if (is_here) {
+            (void)snprintf(sender->user, sizeof sender->user, "%lu", (unsigned long)geteuid());
+        }
+    }
+    return sender;
+}
+
+void logs_sender_free(struct logs_sender *sender)
+{
+    free(sender);
+}
+
+/* Returns true if the field is there and has this value, which is not "". */
+static bool has(sd_journal *handle, const char *field, const char *value)
+{
+    const void *data;
+    size_t size, name = strlen(field) + 1;
+
+    return *value != '\0' && sd_journal_get_data(handle, field, &data, &size) >= 0 && size > name &&
+           bytes_equal((struct bytes){(const char *)data + name, size - name}, value);
+}
+
+/* Returns true for a service that root has configured. Services of users are below user@UID. */
+static bool is_of_service(sd_journal *handle)
+{
+    static const char field[] = "_SYSTEMD_UNIT=", ending[] = ".service", users[] = "user@";
+    const void *data;
+    size_t size;
+
+    if (sd_journal_get_data(handle, "_SYSTEMD_UNIT", &data, &size) < 0 ||
+        size < sizeof field + sizeof ending) {
+        return false;
+    }
+    return memcmp((const char *)data + size - strlen(ending), ending, strlen(ending)) == 0 &&
+           memcmp((const char *)data + strlen(field), users, strlen(users)) != 0;
+}
+
+/* A task may execute leatd. It is in a cgroup below that of the tasks, unless it moved itself. */
+static bool is_of_task(sd_journal *handle)
+{
+    static const char tasks[] = "/tasks/";
+    const void *data;
+    size_t size;
+
+    return sd_journal_get_data(handle, "_SYSTEMD_CGROUP", &data, &size) >= 0 &&
+           memmem(data, size, tasks, strlen(tasks));
+}
+
+bool logs_sender_is_leatd(const struct logs_sender *sender, sd_journal *handle)
+{
+    bool is_program = has(handle, "_EXE", sender->beside) || has(handle, "_EXE", sender->sbin);
+    bool is_allowed =
+        has(handle, "_UID", "0") || has(handle, "_UID", sender->user) ||
+        (*sender->unit ? has(handle, "_SYSTEMD_UNIT", sender->unit) : is_of_service(handle));
+
+    return is_program && is_allowed && !is_of_task(handle);
+}
