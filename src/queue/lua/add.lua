@@ -12,8 +12,8 @@ local function refuse(index, problem)
   fail('REFUSED task ' .. index .. ': ' .. problem)
 end
 
--- Opens the queue of the only key that the caller names. The other keys have the names that workers use: if the
--- stream has a {tag}, the suffix follows its name, so that all keys share its hash slot.
+-- Opens the queue of the only key that the caller names, and adds the other keys to the list. Those have the names
+-- that workers use: if the stream has a {tag}, the suffix follows its name, so that all keys share its hash slot.
 --
 -- Redis checks declared keys before a call runs, and other keys when a command uses them. While a Cluster moves
 -- the slot, the call could therefore fail after its first write. The EXISTS uses all keys before that: it fails if
@@ -23,11 +23,11 @@ local function open_stream(keys)
   if #keys ~= 1 then
     fail('BADARG expected 1 keys, got ' .. #keys .. '; give the stream of the queue alone')
   end
-  local prefix, all = stream:match('^[^{]*{[^}]+}') and stream or '{' .. stream .. '}', { stream }
+  local prefix = stream:match('^[^{]*{[^}]+}') and stream or '{' .. stream .. '}'
   for i = 2, PRODUCER_KEYS do
-    all[i] = prefix .. SUFFIXES[i]
+    keys[i] = prefix .. SUFFIXES[i]
   end
-  local found = redis.pcall('EXISTS', unpack(all))
+  local found = redis.pcall('EXISTS', unpack(keys))
   if type(found) == 'table' and found.err then
     -- the first text is that of Redis 7.0
     if found.err:find('non local key', 1, true) or found.err:find('during rehashing', 1, true) then
@@ -35,7 +35,7 @@ local function open_stream(keys)
     end
     error(found, 0)
   end
-  return open(all, PRODUCER_KEYS)
+  return open(keys, PRODUCER_KEYS)
 end
 
 -- When a task is due (ms; 0: now), from its fields delay and at. An empty one counts as absent.

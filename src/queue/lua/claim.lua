@@ -85,15 +85,14 @@ end
 -- claimed here. 'defer': keep it until the worker is empty. nil: it was requeued or ended, or the worker that has
 -- claimed it keeps it.
 local function judge(q, task, record, out)
-  if leat.give_back(q, task.token, record) then
-    return nil
-  elseif record and record.moved then
-    return leat.requeue(q, task)
-  elseif record then
+  if record then
+    if not leat.give_back(q, task.token, record) and record.moved then
+      return leat.requeue(q, task)
+    end
     -- This worker has claimed it, and may run it: the group was recreated, or Redis had forgotten the claim.
     return nil
   end
-  local misfit = not record and leat.size_problem(q, task) or leat.misfit(task)
+  local misfit = leat.size_problem(q, task) or leat.misfit(task)
   if misfit then
     return leat.refuse(q, task, misfit)
   elseif leat.is_cancelled(q, task.tid) then
@@ -103,7 +102,7 @@ local function judge(q, task, record, out)
     leat.dead_letter(q, task, { cause = 'expired', reason = 'it expired before it could start' })
     return count(q, 'expired')
   end
-  local reason = refusal(q, task)
+  local reason = task.bound and refusal(q, task)
   if reason then
     return leat.refuse(q, task, reason)
   elseif out.alone or out.left < 1 then
@@ -123,11 +122,11 @@ end
 
 -- Claims together those of the tasks that hold nothing. Returns the tokens whose records they replace, or nil.
 local function claim_plain(q, tasks)
-  local puts, n, overtaken = {}, 0, nil
+  local command, n, overtaken = { 'HSET', q[RUNNING] }, 2, nil
   for i = 1, #tasks do
     local task = tasks[i]
-    if task.plain then
-      puts[n + 1], puts[n + 2] = task.token, pack_record(q.consumer, q.now_text, task.attempts + 1, task)
+    if task.verdict == 'claim' then
+      command[n + 1], command[n + 2] = task.token, pack_record(q.consumer, q.now_text, task.attempts + 1, task)
       n = n + 2
       if task.from then
         overtaken = overtaken or {}
@@ -135,8 +134,8 @@ local function claim_plain(q, tasks)
       end
     end
   end
-  if n > 0 then
-    redis.call('HSET', q[RUNNING], unpack(puts))
+  if n > 2 then
+    redis.call(unpack(command))
   end
   return overtaken
 end
@@ -159,7 +158,6 @@ local function admit(q, tasks, out)
   if out.busy == 0 and tasks[1].crashes == 0 then
     put_candidate_first(tasks)
   end
-  local taken = {}
   for i = 1, #tasks do
     local task = tasks[i]
     local fine, verdict = pcall(judge, q, task, task.packed and unpack_record(task.packed), out)
@@ -170,21 +168,18 @@ local function admit(q, tasks, out)
       out.deferred[#out.deferred + 1] = task.token
       redis.call('HSET', q[STATS], DEFERRED, q.now_text)
     elseif verdict == 'claim' or verdict == 'claimed' then
-      if verdict == 'claim' then
-        task.plain = true
-      end
-      taken[#taken + 1] = task
+      task.verdict = verdict
       out.left, out.started = out.left - 1, out.started + 1
       out.alone, out.busy, out.bytes = task.crashes > 0, out.busy + 1, out.bytes + task.bytes
     end
   end
-  local fine, overtaken = pcall(claim_plain, q, taken)
-  for i = 1, #taken do
-    local task = taken[i]
-    if fine and task.plain and task.expires then
+  local fine, overtaken = pcall(claim_plain, q, tasks)
+  for i = 1, #tasks do
+    local task = tasks[i]
+    if fine and task.expires and task.verdict == 'claim' then
       try(out, leat.forget_expiry, q, task)
     end
-    if fine or not task.plain then
+    if task.verdict and (fine or task.verdict ~= 'claim') then
       add_claimed(task, out)
     end
   end
@@ -195,21 +190,32 @@ local function admit(q, tasks, out)
   end
 end
 
+local function without_repeats(list)
+  local seen, rest_of = {}, {}
+  for i = 1, #list do
+    if not seen[list[i]] then
+      seen[list[i]] = true
+      rest_of[#rest_of + 1] = list[i]
+    end
+  end
+  return rest_of
+end
+
 -- Claims what the blocking read returned, if it is still there and no other consumer has claimed it. The lease
 -- starts now, not with the delivery. XCLAIM takes a pending entry from whoever has it; without a record, nobody
 -- has claimed it. After very large ones, the rest is left to the next call.
 local function admit_named(q, named, out)
-  if #named == 0 then
-    return
+  if #named > 1 then
+    named = without_repeats(named)
   end
   local records = redis.call('HMGET', q[RUNNING], unpack(named))
-  local tasks, seen, bytes = {}, {}, 0
-  for i, token in ipairs(named) do
+  local tasks, bytes = {}, 0
+  for i = 1, #named do
+    local token = named[i]
     if bytes >= MOVE_BYTES then
       out.unread = out.unread or {}
       out.unread[#out.unread + 1] = token
-    elseif not seen[token] and (not records[i] or is_pending(q, token)) then
-      seen[token] = true
+    elseif not records[i] or is_pending(q, token) then
       local stream, id = stream_of(q, token)
       local found = redis.call('XCLAIM', stream, q.group, q.consumer, '0', id)[1]
       if found then
@@ -300,8 +306,7 @@ end
 -- of all: if the group is missing, this fails before anything was written.
 local function read_all(q, wanted, out)
   wanted = read(q, 'g', wanted, out)
-  local due = leat.next_due(q)
-  if due and tonumber(due) <= q.now then
+  if q.due and tonumber(q.due) <= q.now then
     -- Due tasks enter their lanes even if go had enough. go may always have enough, and tasks become due faster
     -- than they start; those that are due later must not wait for all of them.
     leat.promote(q, leat.has_lanes(q) and PAGE or math.min(wanted, PAGE), out)
@@ -328,21 +333,16 @@ local function put_back(q, tokens)
   end
 end
 
--- How many more tasks the queue's rate allows (math.huge: no rate), and when it allows the next (ms).
+-- How many more tasks the queue's rate allows, and when it allows the next (ms).
 local function read_rate(q, out)
   local rate = out.rate
-  if rate then
-    out.left, rate.next_ms = leat.tokens(q, 'tat', rate.every_us, rate.burst)
-  end
+  out.left, rate.next_ms = leat.tokens(q, 'tat', rate.every_us, rate.burst)
 end
 
 -- Takes the rate tokens of the tasks that start. If none is left, nothing may start until the next one, or, for a
 -- worker that could have started more, until its turn.
 local function settle_rate(q, out, room)
   local rate = out.rate
-  if not rate then
-    return 0, ''
-  end
   if out.started > 0 then
     leat.take_tokens(q, 'tat', rate.every_us, out.started)
     read_rate(q, out)
@@ -399,10 +399,11 @@ end
 function leat.claim(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local wanted, busy = number_arg(args[3], 'the number of tasks'), number_arg(args[4], 'running')
-  local cursor, named = args[5], rest(args, 6)
-  if #named > CHUNK then
+  if #args > 5 + CHUNK then
     fail('BADARG more than ' .. CHUNK .. ' tokens; give fewer')
   end
+  local cursor, named = args[5], rest(args, 6)
+  q.ended = {}
   local lease, closed_until, why, every_us, burst = leat.read_pause_state(q)
   if wanted > 0 or cursor ~= '' then
     -- If running is no hash, this fails before anything was written.
@@ -416,10 +417,14 @@ function leat.claim(keys, args)
     claimed = {}, deferred = {}, alone = false, busy = busy, bytes = 0, read = 0, started = 0,
     left = math.huge, rate = every_us and { every_us = every_us, burst = burst },
   }
-  read_rate(q, out)
-  leat.read_plain_and_due(q)
-  try(out, admit_named, q, named, out)
-  if not q.plain or q.due then
+  if out.rate then
+    read_rate(q, out)
+  end
+  local nothing_waits = leat.read_plain_and_due(q)
+  if #named > 0 then
+    try(out, admit_named, q, named, out)
+  end
+  if not nothing_waits then
     try(out, leat.expire_due, q)
   end
   if cursor ~= '' then
@@ -430,21 +435,25 @@ function leat.claim(keys, args)
     cursor = fine and following or ''
     out.problem = out.problem or not fine and following or nil
   end
-  if math.min(wanted, out.left) > 0 and out.busy == 0 and redis.call('HEXISTS', q[STATS], DEFERRED) == 1 then
+  if wanted > 0 and out.left > 0 and out.busy == 0 and redis.call('HEXISTS', q[STATS], DEFERRED) == 1 then
     try(out, take_deferred, q, out)
   end
-  if math.min(wanted, out.left) > 0 then
+  if wanted > 0 and out.left > 0 then
     try(out, read_all, q, math.min(wanted, out.left, CHUNK), out)
   end
   leat.note_small_tasks(q, #out.claimed, out.read)
-  closed_until, why = settle_rate(q, out, wanted + #named)
-  try(out, leat.offer_lane_task, q, cursor ~= '')
+  if out.rate then
+    closed_until, why = settle_rate(q, out, wanted + #named)
+  end
+  if not q.plain then
+    try(out, leat.offer_lane_task, q, cursor ~= '')
+  end
   if out.problem and #out.claimed == 0 and #out.deferred == 0 then
     error(out.problem, 0)
   end
   return {
-    PROTOCOL, q.now_text, lease, str(closed_until), why, leat.next_due(q) or '0', cursor, out.claimed, out.deferred,
-    q.ended, more_of(out.causes, q.reasons, out.unread)
+    PROTOCOL, q.now_text, lease, str(closed_until), why, q.due or '0', cursor, out.claimed, out.deferred, q.ended,
+    more_of(out.causes, q.reasons, out.unread)
   }
 end
 

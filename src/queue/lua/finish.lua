@@ -28,7 +28,7 @@ local function succeed_step(q, batch)
       leat.release_names(q, record, true)
     end
   end
-  for i = 2, leat.is_plain(q) and 0 or #batch.records, 2 do
+  for i = 2, q.plain and 0 or #batch.records, 2 do
     local record = unpack_record(batch.records[i])
     if record then
       leat.forget_cancel(q, record.tid)
@@ -142,7 +142,7 @@ local function places_of(args)
   while at <= #args do
     local token, outcome, named = args[at], args[at + 1], tonumber(args[at + 2])
     local following = named and named >= 0 and at + HEAD + 2 * named
-    if not following or following ~= math.floor(following) or following > #args + 1 or #places == PAGE then
+    if not following or named % 1 ~= 0 or following > #args + 1 or #places == PAGE then
       fail('BADARG give token, outcome, number of pairs, and the pairs, for each of at most ' .. PAGE .. ' attempts')
     end
     if outcome == 'retry' or outcome == 'release' then
@@ -156,23 +156,22 @@ local function places_of(args)
   return places
 end
 
--- The batch of the stream that has the entry.
-local function batch_of(q, batches, token)
-  local kind = token:sub(1, 1)
-  local batch = batches[kind]
+-- Adds a success to the batch of its stream. number: the position of the attempt in this call.
+local function add_success(q, batches, token, packed, number)
+  local stream, id = stream_of(q, token)
+  local batch, is_bound = batches[stream], packed:sub(1, 1) == BOUND
   if not batch then
-    batch = { stream = stream_of(q, kind), ids = {}, tokens = {}, records = {}, numbers = {}, is_bound = false }
-    batches[kind] = batch
+    -- All that most batches will ever have, because Lua copies a table that grows.
+    batches[stream] = {
+      stream = stream, ids = { id }, tokens = { token }, numbers = { number }, records = { token, packed },
+      is_bound = is_bound,
+    }
+    return
   end
-  return batch
-end
-
--- number: the position of the attempt in this call.
-local function add_success(batch, token, packed, number)
   local n = #batch.ids + 1
-  batch.ids[n], batch.tokens[n], batch.numbers[n] = token:sub(2), token, number
+  batch.ids[n], batch.tokens[n], batch.numbers[n] = id, token, number
   batch.records[2 * n - 1], batch.records[2 * n] = token, packed
-  batch.is_bound = batch.is_bound or packed:sub(1, 1) == BOUND
+  batch.is_bound = batch.is_bound or is_bound
 end
 
 local function wants_result(args, at)
@@ -186,10 +185,11 @@ end
 
 -- Publishes the successes of a batch that someone asked for.
 local function tell_batch(q, batch, args, places)
-  local is_plain = leat.is_plain(q)
-  for i, number in ipairs(batch.numbers) do
-    local packed, at = batch.records[2 * i], places[number]
-    local record = (not is_plain or packed:sub(1, 1) == BOUND or wants_result(args, at)) and unpack_record(packed)
+  local anyone_waits = not q.plain
+  for i = 1, #batch.numbers do
+    local packed, at = batch.records[2 * i], places[batch.numbers[i]]
+    local may_be_wanted = anyone_waits or batch.is_bound and packed:sub(1, 1) == BOUND or wants_result(args, at)
+    local record = may_be_wanted and unpack_record(packed)
     if record then
       tell_success(q, record, parse_result(args, at))
     end
@@ -199,8 +199,8 @@ end
 local function settle_batch(q, batch, args, places, reply)
   local fine, problem = pcall(whole_step, succeed_step, q, batch)
   local state = fine and 'ok' or message_of(problem)
-  for _, number in ipairs(batch.numbers) do
-    reply[number + 1] = state
+  for i = 1, #batch.numbers do
+    reply[batch.numbers[i] + 1] = state
   end
   if fine then
     count(q, 'succeeded', #batch.ids)
@@ -230,11 +230,11 @@ function leat.finish(keys, args)
   end
   local records = redis.call('HMGET', q[RUNNING], unpack(tokens))
   local mine, fenced = q.consumer .. '\0', 0
-  for i, token in ipairs(tokens) do
+  for i = 1, #tokens do
     local packed = records[i]
     local own = packed and packed:sub(2, #mine + 1) == mine and packed:sub(1, 1) ~= MOVED
     if own and args[places[i] + 1] == 'success' then
-      add_success(batch_of(q, batches, token), token, packed, i)
+      add_success(q, batches, tokens[i], packed, i)
     else
       local result = parse_result(args, places[i])
       local fine, state = pcall(finish_one, q, packed, result)

@@ -12,14 +12,13 @@ end
 -- to which error() would add "ERR ", so that its first word would no longer be the code.
 local function naming_keys(callback)
   return function(keys, args)
-    opened[1] = nil
     local fine, result = pcall(callback, keys, args)
     if fine then
       return result
     end
     local problem = message_of(result)
-    if problem:find('WRONGTYPE Operation', 1, true) and opened[1] then
-      leat.check_types(opened[1])
+    if problem:find('WRONGTYPE Operation', 1, true) then
+      leat.check_types(keys)
     end
     error({ err = problem:find('^%u+ ') and problem or 'ERR ' .. problem })
   end

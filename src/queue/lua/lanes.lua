@@ -338,7 +338,7 @@ local function start_next(q, before)
 end
 
 function leat.has_lanes(q)
-  return not leat.is_plain(q) and redis.call('EXISTS', q[LANES]) == 1
+  return not q.plain and redis.call('EXISTS', q[LANES]) == 1
 end
 
 -- The tag of the stream; it joins at the present clock.

@@ -77,22 +77,33 @@ local function number_arg(text, what)
   if not value or value ~= value or value < 0 or value > 9e15 then
     fail('BADARG ' .. what .. ' is not a number: ' .. shown(tostring(text)))
   end
-  return math.floor(value)
+  return value - value % 1
 end
 
--- The clock of Redis. It is read when a call first needs it; all of the call then uses the same time.
-local CLOCK = {}
-local CLOCK_NAMES = { now_us = true, now = true, now_text = true }
-
-function CLOCK.__index(q, name)
-  if not CLOCK_NAMES[name] then
-    return nil
-  end
+-- The clock of Redis.
+local function read_clock(q, name)
   local time = redis.call('TIME')
   local us = time[1] * 1e6 + time[2]
   q.now_us, q.now = us, (us - us % 1000) / 1000
   q.now_text = str(q.now)
-  return rawget(q, name)
+  return q[name]
+end
+
+-- Values of a queue that are read when a call first needs them; all of the call then uses the same ones. A function
+-- sets its value and returns it.
+local LAZY = { now_us = read_clock, now = read_clock, now_text = read_clock }
+local QUEUE = {}
+
+function QUEUE.__index(q, name)
+  local read = LAZY[name]
+  return read and read(q, name)
+end
+
+-- Whether no lane, no cancel and no waiting client is there: one EXISTS for all three. It may be false although it
+-- is true.
+function LAZY.plain(q)
+  q.plain = redis.call('EXISTS', q[LANES], q[CANCEL], q[AWAITED]) == 0
+  return q.plain
 end
 
 -- How many entries to read next, after `number` of them with so many bytes together.
@@ -100,20 +111,16 @@ local function next_step(number, bytes)
   return number > 0 and bytes < number * SMALL_ENTRY and READ_STEP or 1
 end
 
-local opened = {} -- its only member is the queue of the present call, for its errors
-
 -- The queue of this call. Each routine gets it as q: the keys by number, and the values that all routines share.
 local function open(keys, wanted, group, consumer)
   if #keys ~= wanted then
     fail('BADARG expected ' .. wanted .. ' keys, got ' .. #keys)
   end
   -- All fields are set here, because Lua copies a table that grows.
-  local q = {
-    group = group, consumer = consumer, ended = {}, undo = false, freed = false, now_us = nil, now = nil,
-    now_text = nil, plain = nil, due = nil, sizes = nil, unfit = nil, fence_floor = 0, unpack(keys),
-  }
-  opened[1] = setmetatable(q, CLOCK)
-  return q
+  return setmetatable({
+    group = group, consumer = consumer, undo = false, freed = false, now_us = nil, now = nil, now_text = nil,
+    plain = nil, due = nil, sizes = nil, ended = nil, unfit = nil, fence_floor = 0, unpack(keys),
+  }, QUEUE)
 end
 
 -- A failed counter never fails a step.
@@ -194,7 +201,7 @@ end
 local function rest(args, from)
   local list = {}
   for i = from, #args do
-    list[#list + 1] = args[i]
+    list[i - from + 1] = args[i]
   end
   return list
 end
@@ -203,8 +210,11 @@ end
 
 -- Logs the command that undoes the write just done.
 local function undo_with(q, ...)
-  q.undo = q.undo or {}
-  q.undo[#q.undo + 1] = { ... }
+  if q.undo then
+    q.undo[#q.undo + 1] = { ... }
+  else
+    q.undo = { { ... } }
+  end
 end
 
 -- Runs step(q, …). If one of its writes is refused, undoes the earlier ones, the last first.
@@ -317,8 +327,10 @@ local function decode(token, fields)
     take_known(task, known)
   else
     -- An id can be anything that a producer chose; a time has to be a number that everyone can read.
-    task.enqueued = task.tid:match('^%d+') or '0'
-    task.enqueued = #task.enqueued <= MAX_DIGITS and task.enqueued or '0'
+    local ms = task.tid:match('^%d+')
+    if ms and #ms <= MAX_DIGITS then
+      task.enqueued = ms
+    end
   end
   local bytes = 0
   for i = 1, task.count, 2 do
@@ -409,9 +421,6 @@ end
 local PLAIN, BOUND, MOVED = 'r', 'b', 'm'
 
 local function pack_bound(holder)
-  if not holder.bound then
-    return ''
-  end
   local bound
   for _, name in ipairs(BINDING) do
     if holder[name] then
@@ -424,7 +433,7 @@ end
 
 -- holder: the task, or an earlier record of it.
 local function pack_record(consumer, begun, attempt, holder, moved)
-  local bound = pack_bound(holder)
+  local bound = holder.bound and pack_bound(holder) or ''
   local state = moved and MOVED or bound ~= '' and BOUND or PLAIN
   return state .. consumer .. '\0' .. begun .. ' ' .. str(attempt) .. ' ' .. str(holder.fence) .. ' ' .. holder.tid .. ' '
     .. (moved or '-') .. ' ' .. bound
@@ -508,12 +517,3 @@ end
 
 -- Routines that the parts below share.
 local leat = {}
-
--- Whether no lane, no cancel and no waiting client is there: one EXISTS for all three. It may be false although it
--- is true.
-function leat.is_plain(q)
-  if q.plain == nil then
-    q.plain = redis.call('EXISTS', q[LANES], q[CANCEL], q[AWAITED]) == 0
-  end
-  return q.plain
-end

@@ -92,10 +92,14 @@ end
 function leat.read_pause_state(q)
   local host = q.consumer:match('^(.*):%d+:[^:]*$') or q.consumer
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'outage_until', 'paused', 'drain:*', 'drain:' .. host,
-    'rate', 'sizes', 'fence')
-  q.sizes = v[8] and leat.setting(v[8], 0, 0)
-  local closed_until, why = closed(q, leat.setting(v[2], 0, 0), leat.setting(v[3], 0, 0), v[4], v[5] or v[6])
-  q.fence_floor = leat.setting(v[9], 0, 0)
+    'rate', 'fence')
+  local closed_until, why = 0, ''
+  if v[2] or v[3] or v[4] or v[5] or v[6] then
+    closed_until, why = closed(q, leat.setting(v[2], 0, 0), leat.setting(v[3], 0, 0), v[4], v[5] or v[6])
+  end
+  if v[8] then
+    q.fence_floor = leat.setting(v[8], 0, 0)
+  end
   local every_us = v[7] and leat.interval_us(v[7])
   local burst = every_us and leat.setting(redis.call('HGET', q[CONF], 'burst'), 1, DEFAULT_BURST)
   return leat.setting(v[1], MIN_LEASE_MS, DEFAULT_LEASE_MS), closed_until, why, every_us or nil, burst

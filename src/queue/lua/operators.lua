@@ -17,6 +17,7 @@ end
 function leat.requeue_consumer(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local moved, more, problem
+  q.ended = {}
   if args[3] == '1' then
     moved, more, problem = leat.hand_back(q, {}, take_over_dead, leat.read_max_crashes(q))
   else

@@ -109,23 +109,22 @@ function leat.promote(q, limit, out)
 end
 
 -- The earliest due time as text, or false. It is read again after it may have changed.
-function leat.next_due(q)
-  if q.due == nil then
-    local score = redis.call('ZRANGE', q[DELAYED], '0', LATEST, 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
-    q.due = score and str(math.ceil(tonumber(score))) or false
-  end
+function LAZY.due(q)
+  local score = redis.call('ZRANGE', q[DELAYED], '0', LATEST, 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
+  q.due = score and str(math.ceil(tonumber(score))) or false
   return q.due
 end
 
--- For a caller that needs both is_plain and next_due. Usually none of these keys exists, and one EXISTS answers
--- both.
+-- For a caller that needs both q.plain and q.due. Usually none of these keys exists, and one EXISTS answers both.
+-- Returns whether nothing waits at all: no task, no lane and no client.
 function leat.read_plain_and_due(q)
   local found = redis.call('EXISTS', q[LANES], q[CANCEL], q[AWAITED], q[DELAYED])
   if found == 0 then
     q.plain, q.due = true, false
-  elseif found == 1 and leat.next_due(q) then
+  elseif found == 1 and q.due then
     q.plain = true
   end
+  return found == 0
 end
 
 -- ---------------------------------------------------------------- requeueing and dead-lettering
@@ -185,7 +184,7 @@ leat.remove = remove
 
 -- Whether someone has asked to cancel the task.
 function leat.is_cancelled(q, tid)
-  return not leat.is_plain(q) and redis.call('SISMEMBER', q[CANCEL], tid) == 1
+  return not q.plain and redis.call('SISMEMBER', q[CANCEL], tid) == 1
 end
 
 -- Part of a whole step: the task ends, by whatever way.
@@ -209,8 +208,11 @@ local function end_step(q, task, letter)
   remove(q, task.token, task.tid)
 end
 
--- leat_claim reports these ends, because no worker has run the task in this call.
+-- For calls that report these ends, because no worker has run the task: q.ended is their list.
 local function note_end(q, tid, cause, reason)
+  if not q.ended then
+    return
+  end
   q.ended[#q.ended + 1], q.ended[#q.ended + 2] = tid, cause
   local plain = (reason or ''):gsub('%c', '?')
   q.reasons = q.reasons or {}

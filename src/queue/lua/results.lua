@@ -16,7 +16,7 @@ leat.result_key = result_key
 
 -- Whether someone waits for the end of this task.
 local function is_awaited(q, tid)
-  if leat.is_plain(q) then
+  if q.plain then
     return false
   end
   local v = redis.call('HMGET', q[AWAITED], tid, '*')

@@ -21,14 +21,18 @@ end
 -- conf has what is known of the sizes of tasks (sizes): after a large one, until when nothing is known (ms); then how
 -- many claims have brought several tasks, all of them small, up to SMALL_CLAIMS. Whoever adds a task to go notes its
 -- size, so go has small ones as long as no large one was noted.
+function LAZY.sizes(q)
+  q.sizes = setting(redis.call('HGET', q[CONF], 'sizes'), 0, 0)
+  return q.sizes
+end
+
 function leat.has_small_tasks(q, kind)
-  local known = q.sizes or 0
-  return known == SMALL_CLAIMS or kind == 'g' and known < q.now
+  return q.sizes == SMALL_CLAIMS or kind == 'g' and q.sizes < q.now
 end
 
 -- Notes the size of a task. Never fails a step.
 function leat.note_size(q, bytes)
-  if bytes >= LARGE_BYTES and (q.sizes or 0) < q.now + LARGE_MS / 2 then
+  if bytes >= LARGE_BYTES and q.sizes < q.now + LARGE_MS / 2 then
     q.sizes = q.now + LARGE_MS
     redis.pcall('HSET', q[CONF], 'sizes', str(q.sizes))
   end
@@ -36,9 +40,8 @@ end
 
 -- Notes that a claim has brought so many tasks, with so many bytes together. Never fails a step.
 function leat.note_small_tasks(q, number, bytes)
-  local known = q.sizes or 0
-  if known ~= SMALL_CLAIMS and number >= SEVERAL and bytes < SMALL_BYTES and known < q.now then
-    redis.pcall('HSET', q[CONF], 'sizes', known < SMALL_CLAIMS and str(known + 1) or '1')
+  if number >= SEVERAL and bytes < SMALL_BYTES and q.sizes ~= SMALL_CLAIMS and q.sizes < q.now then
+    redis.pcall('HSET', q[CONF], 'sizes', q.sizes < SMALL_CLAIMS and str(q.sizes + 1) or '1')
   end
 end
 
