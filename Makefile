@@ -316,7 +316,14 @@ RELOCATE = sed -i -e 's|/usr/bin/leatd\b|$(sbindir)/leatd|g' -e 's|/usr/bin/leat
 install: all ## install into PREFIX=/usr/local below DESTDIR=; if systemd runs here, also create the user leat
 	@$(SUBMAKE) install-files
 
+# Units of 0.1.0 had the user leat: their queues keep it.
+KEEP_USERS = if [ -e $(unitdir)/leatd@.service ] && ! grep -q 00-user.conf $(unitdir)/leatd@.service; then \
+	for file in $(sysconfdir)/leat/*.ini; do \
+		[ ! -e "$$file" ] || $(BUILD)/leat init --service "$$(basename "$$file" .ini)" --shared || exit 1; \
+	done; fi
+
 install-files: # install without building
+	$(if $(LIVE),$(KEEP_USERS))
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) \
 		$(DESTDIR)$(tmpfilesdir) $(DESTDIR)$(docdir) $(DESTDIR)$(examplesdir) $(DESTDIR)$(sysconfdir)/leat
 	install -m 755 $(BUILD)/leat $(DESTDIR)$(bindir)/

@@ -21,6 +21,7 @@
 #include "base/timer.h"
 #include "config/config.h"
 #include "config/file/load.h"
+#include "config/file/service.h"
 #include "daemon/claim/isolation.h"
 #include "daemon/file_limit.h"
 #include "daemon/options.h"
@@ -104,7 +105,12 @@ static void warn_of_surroundings(const struct config *config)
 
 static bool runs_here(const struct config *config)
 {
-    char *folder = worker_locks_folder(config->isolation.state, config->queue.name);
+    struct buffer own = BUFFER_INIT;
+    const char *state = config->isolation.state;
+    if (!state && service_folder(SERVICE_RUNTIME, config->path, &own) == 0) {
+        state = own.data;
+    }
+    char *folder = worker_locks_folder(state, config->queue.name);
     char **names = folder ? worker_locks_list(folder) : NULL;
     struct worker_lock_found found;
     bool runs = false;
@@ -113,6 +119,7 @@ static bool runs_here(const struct config *config)
     }
     worker_locks_list_free(names);
     free(folder);
+    buffer_free(&own);
     return runs;
 }
 

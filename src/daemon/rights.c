@@ -12,6 +12,7 @@
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
 #include "config/types/addresses.h"
+#include "config/types/secret.h"
 #include "exec/start/identity.h"
 
 int rights_hide(void)
@@ -111,9 +112,11 @@ void rights_warn(const struct config *config)
         is_in_file(redis->sentinel_password, redis->sentinel_password_file,
                    redis->sentinel_password_credential);
     if (has_password && stat(config->path, &status) == 0 && (status.st_mode & S_IROTH)) {
+        char group[SECRET_GROUP_SIZE];
+        secret_group(group, sizeof group);
         log_text(LOG_WARNING,
-                 "%s: password: readable by all users; run: chgrp leat %s && chmod 640 %s, or set "
+                 "%s: password: readable by all users; run: chgrp %s %s && chmod 640 %s, or set "
                  "password_file or password_credential instead",
-                 config->path, config->path, config->path);
+                 config->path, group, config->path, config->path);
     }
 }

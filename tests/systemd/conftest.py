@@ -30,13 +30,16 @@ def installed(folder):
 
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory):
-    """The shared machine, with a redis-server."""
+    """The shared machine, with a redis-server. Its queues share the user leat."""
     with installed(tmp_path_factory.mktemp("machine")) as one:
         one.run("systemd-run", "--unit=test-redis", "-p", "RuntimeDirectory=test-redis", "redis-server",
                 "--port", "0", "--unixsocket", SOCKET, "--unixsocketperm", "777", "--save", "",
                 "--dir", "/run/test-redis")
         wait_until(lambda: one.run("redis-cli", "-s", SOCKET, "ping", check=False).returncode == 0,
                    20, one.tail)
+        # queues share the user leat, but for those that leat init --service gives another
+        one.path("/etc/systemd/system/leatd@.service.d/00-user.conf").write_text("[Service]\nUser=leat\n")
+        one.run("systemctl", "daemon-reload")
         yield one
 
 

@@ -36,17 +36,22 @@ def test_nothing_is_left(fresh_machine):
         else:
             shutil.copy(source, target)
     shutil.rmtree(machine.path("/usr/lib/leat-tests"))  # the harness has put them there
-    (machine.path("/etc/leat") / "emails.ini").write_text("[queue]\nname = emails\n")
-    machine.run("systemctl", "enable", "--now", "leatd@emails")
-    machine.run("leat", "run", "echo > result")
-    machine.run("leat", "enqueue", "--delay", "1h", "true")
-    assert {"/usr/bin/leat", "/var/lib/leat"} <= left(machine)
+    for queue in ("emails", "Mapped"):
+        machine.run("leat", "init", "--service", queue)
+    machine.run("leat", "init", "--service", "common", "--shared")
+    machine.run("systemctl", "enable", "--now", "leatd@emails", "leatd@common", "leatd@Mapped")
+    machine.run("leat", "-q", "emails", "run", "echo > result")
+    machine.run("leat", "-q", "common", "run", "echo > result")
+    machine.run("leat", "-q", "emails", "enqueue", "--delay", "1h", "true")
+    made = {"/usr/bin/leat", "/var/lib/leat", "/var/lib/leat-emails", "/etc/sysusers.d/leat-emails.conf"}
+    assert made <= left(machine)
     assert machine.run("redis-cli", "keys", "*").stdout.split()
     for command in commands():
-        machine.run("sh", "-ec", "cd /srv/leat; " + command.replace("QUEUE", "emails"))
+        for queue in ("emails", "common", "Mapped") if "QUEUE" in command else ("",):
+            machine.run("sh", "-ec", "cd /srv/leat; " + command.replace("QUEUE", queue))
     assert left(machine) == set()
     assert machine.run("redis-cli", "keys", "*").stdout.split() == []
     assert machine.run("redis-cli", "function", "list").stdout.split() == []
-    assert machine.run("getent", "passwd", "leat", check=False).returncode != 0
+    assert "leat" not in machine.run("getent", "passwd").stdout + machine.run("getent", "group").stdout
     assert machine.path("/etc/leat/emails.ini").exists()
     assert machine.run("systemctl", "list-units", "--all", "--no-legend", "leat*").stdout == ""

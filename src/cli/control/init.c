@@ -1,5 +1,6 @@
 /*
- * leat init: loads the function library and creates the consumer group, for workers that may not.
+ * leat init: loads the function library and creates the consumer group, for workers that may not;
+ * or makes the service of a queue on this host.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "cli/control/service.h"
 #include "cli/lib/audit.h"
 #include "cli/lib/cli.h"
 #include "cli/lib/output.h"
@@ -18,13 +20,21 @@
 
 static const char init_help[] =
     "Usage: leat init [OPTION]...\n"
+    "       leat init --service QUEUE [--shared] [--move]\n"
     "Load leat's function library into Redis, unless it is up to date, and create the\n"
     "queue's consumer group, unless it exists.\n"
     "\n"
     "Workers do both themselves. If [queue] load_library is never, an administrator\n"
     "runs leat init once, and again before each upgrade of the workers.\n"
     "\n"
+    "With --service, give the worker of a queue on this host a user of its own,\n"
+    "leat-QUEUE, and write " LEAT_SYSCONFDIR "/leat/QUEUE.ini if it is missing. Needs root; does\n"
+    "not contact Redis.\n"
+    "\n"
     "Options:\n"
+    "  --service QUEUE       make the user and the unit's drop-in for this queue\n"
+    "  --shared              let it run as the user leat, which queues share\n"
+    "  --move                stop a running worker to change its user, then start it\n"
     "  --user NAME           log in as this ACL user, not as the one of the\n"
     "                        configuration\n"
     "  --password-file FILE  read the password from FILE, which others must not be\n"
@@ -33,17 +43,41 @@ static const char init_help[] =
     "  -q, -c, -h            see leat --help\n"
     "\n"
     "Examples:\n"
+    "  leat init --service thumbnails\n"
     "  leat -q thumbnails init --user thumbnails-admin \\\n"
     "      --password-file /root/redis-admin\n"
     "\n"
     "Exit codes:\n"
-    "  0   the library and the group are in place\n"
-    "  64  wrong usage\n" CLI_EXITS;
+    "  0   the library and the group, or the service, are in place\n"
+    "  64  wrong usage\n"
+    "  69  Redis or systemd cannot be reached\n"
+    "  71  the user cannot be made, or systemd refuses a command\n"
+    "  73  a file cannot be written, or the name of the user is taken\n"
+    "  74  the output cannot be written\n"
+    "  75  Redis is busy, or leatd runs and --move is missing; try again\n"
+    "  77  Redis denied access, or you are not root\n"
+    "  78  the configuration is wrong\n";
 
 struct init {
     const char *user, *password_file;
     bool json;
+    struct service_options service;
 };
+
+/* Returns EX_USAGE after printing the error if options do not fit together. */
+static int check_options(const struct cli *cli, const struct init *init)
+{
+    if (!init->service.queue) {
+        return init->service.shared || init->service.move
+                   ? cli_usage(cli, "--shared and --move need --service QUEUE")
+                   : EX_OK;
+    }
+    if (cli->source.queue || cli->source.file || cli->source.url || init->user ||
+        init->password_file || init->json) {
+        return cli_usage(cli, "--service QUEUE can be combined with --shared and --move only");
+    }
+    return EX_OK;
+}
 
 static int read_options(struct cli *cli, int argc, char **argv, struct init *init)
 {
@@ -51,13 +85,16 @@ static int read_options(struct cli *cli, int argc, char **argv, struct init *ini
     const struct cli_option options[] = {{"--password-file", .text = &init->password_file},
                                          {"--user", .text = &init->user},
                                          {"--json", .flag = &init->json},
+                                         {"--service", .text = &init->service.queue},
+                                         {"--shared", .flag = &init->service.shared},
+                                         {"--move", .flag = &init->service.move},
                                          {0}};
     int status = cli_options(cli, argc, argv, CLI_NO_OPERANDS, options);
 
     if (status == EX_OK && init->user && !init->password_file) {
         return cli_usage(cli, "--user needs --password-file");
     }
-    return status;
+    return status == EX_OK ? check_options(cli, init) : status;
 }
 
 /* Puts user and password of the options into the configuration. */
@@ -167,6 +204,9 @@ static int run_init(struct cli *cli, int argc, char **argv)
     int64_t version = 0;
     int status = read_options(cli, argc, argv, &init);
 
+    if (status == EX_OK && init.service.queue) {
+        return service_make(&init.service);
+    }
     status = status == EX_OK ? cli_load(cli) : status;
     status = status == EX_OK ? set_login(cli, &init) : status;
     status = status == EX_OK ? load_library(cli, &version, &loaded) : status;
@@ -182,4 +222,4 @@ static int run_init(struct cli *cli, int argc, char **argv)
 }
 
 const struct subcommand init_command = {
-    "init", "Load the function library, create the consumer group", init_help, run_init};
+    "init", "Load the function library; make a service for a queue", init_help, run_init};

@@ -21,6 +21,7 @@
 #include "cli/show/history.h"
 #include "cli/show/result.h"
 #include "cli/show/show.h"
+#include "config/file/service.h"
 #include "config/types/outputs.h"
 #include "queue/result_streams.h"
 
@@ -254,20 +255,35 @@ static int report_nothing(struct cli *cli, struct logs_task *task,
     return LOGS_NOTHING;
 }
 
-/* Opens the task's file. Returns the descriptor, or -1 with errno. A fifo must not block the
- * command. */
-static int open_file(const struct cli *cli, const struct logs_task *task)
+/* Opens the task's file, below this folder of logs if none is configured. Returns the descriptor,
+ * or -1 with errno. A fifo must not block the command. */
+static int open_file_below(const struct cli *cli, const struct logs_task *task, const char *logs)
 {
     struct buffer path = BUFFER_INIT;
     int fd = -1, error = ENOENT;
 
-    if (outputs_file(cli->config, NULL, task->tid, &path) == 0) {
+    if (outputs_file(cli->config, logs, task->tid, &path) == 0) {
         fd = open(path.data, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
         error = errno;
     }
     buffer_free(&path);
     errno = error;
     return fd;
+}
+
+/* The task may have run before the queue had a user of its own. */
+static int open_file(const struct cli *cli, const struct logs_task *task)
+{
+    struct buffer own = BUFFER_INIT;
+    int fd = -1, error = ENOENT;
+
+    if (service_folder(SERVICE_LOGS, cli->config->path, &own) == 0) {
+        fd = open_file_below(cli, task, own.data);
+        error = errno;
+    }
+    buffer_free(&own);
+    errno = error;
+    return fd < 0 && error == ENOENT ? open_file_below(cli, task, NULL) : fd;
 }
 
 /* Opens the task's file. With follow, waits until the task creates it, unless Redis cannot be
@@ -298,15 +314,17 @@ static int show_file(struct cli *cli, struct logs_task *task, const struct logs_
 static int report_missing(struct cli *cli, struct logs_task *task,
                           const struct logs_options *options, bool is_file)
 {
-    struct buffer folder = BUFFER_INIT;
-    const char *where = options->directory ? options->directory : "this host's journal";
+    struct buffer folder = BUFFER_INIT, own = BUFFER_INIT;
+    const char *where = options->directory ? options->directory : "this host's journal", *logs;
     int status;
 
-    if (is_file && outputs_folder(cli->config, NULL, &folder) == 0) {
+    logs = service_folder(SERVICE_LOGS, cli->config->path, &own) == 0 ? own.data : NULL;
+    if (is_file && outputs_folder(cli->config, logs, &folder) == 0) {
         where = folder.data;
     }
     status = report_nothing(cli, task, options, where);
     buffer_free(&folder);
+    buffer_free(&own);
     return status;
 }
 

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,20 +14,29 @@
 
 enum { SECRET_MAX = 4096 };
 
+void secret_group(char *name, size_t size)
+{
+    const struct group *entry = geteuid() != 0 ? getgrgid(getegid()) : NULL;
+
+    (void)snprintf(name, size, "%s", entry ? entry->gr_name : "leat");
+}
+
 /* Reports why the file is not private, with the command that changes it. The reader keeps its
- * access as the owner, or else by the group leat. Returns -1. */
+ * access as the owner, or else by its group. Returns -1. */
 static int refuse_access(const char *path, const struct stat *status, struct buffer *why)
 {
     bool owns = status->st_uid == geteuid() && status->st_uid != 0;
     const char *fault = (status->st_mode & S_IRWXO) != 0 ? "is accessible to all users"
                                                          : "is writable by its group";
+    char group[SECRET_GROUP_SIZE];
 
+    secret_group(group, sizeof group);
     /* a failure sets why->failed, which the caller checks */
     if (owns) {
         (void)buffer_printf(why, "%s %s; run: chmod g-w,o= %s", path, fault, path);
     } else {
-        (void)buffer_printf(why, "%s %s; run: chgrp leat %s && chmod 640 %s", path, fault, path,
-                            path);
+        (void)buffer_printf(why, "%s %s; run: chgrp %s %s && chmod 640 %s", path, fault, group,
+                            path, path);
     }
     return -1;
 }

@@ -1,0 +1,15 @@
+/*
+ * Runs another program and waits for it.
+ */
+#ifndef LEAT_BASE_PROCESS_PROGRAM_H
+#define LEAT_BASE_PROCESS_PROGRAM_H
+
+#include <stddef.h>
+
+/* Runs argv, found along PATH, with /dev/null as its input. If text is not NULL, what it
+ * prints and its errors go there, NUL-terminated and cut to size; otherwise it has the output and
+ * the errors of this process. Returns its exit status, 128 and more for a signal; or -1 with errno.
+ */
+int program_run(char *const argv[], char *text, size_t size);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * What systemd says about a unit.
+ */
+#ifndef LEAT_BASE_PROCESS_SYSTEMD_UNIT_H
+#define LEAT_BASE_PROCESS_SYSTEMD_UNIT_H
+
+struct systemd_unit {
+    char load[64], active[64]; /* LoadState, ActiveState */
+    char user[128], group[128];
+    char state_directory[256];
+};
+
+/* Asks systemd, with systemctl. Values are "" if they are not set, and cut to size. Returns 0; or
+ * -1 if there is no systemd that answers. */
+int systemd_unit_show(const char *name, struct systemd_unit *unit);
+
+#endif
