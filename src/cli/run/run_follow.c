@@ -457,6 +457,11 @@ int run_follow(struct cli *cli, const char *tid, bool expires)
         status = step(&follow);
     } while (status == 0 && !follow.done && !follow.left);
     command_free(&follow.command);
+    if (status != 0 && !follow.ended) {
+        cli_error("task %s was added and goes on; its output is not shown here, and leat show %s "
+                  "tells how it ends",
+                  tid, tid);
+    }
     if (status != 0 || follow.closed[STDOUT_FILENO] || follow.closed[STDERR_FILENO]) {
         return RUN_FAILED;
     }

@@ -156,6 +156,23 @@ static bool is_logged_alone(struct refusals *refusals, const struct attempt *att
                          *attempt->reason ? attempt->reason : how);
 }
 
+/* Writes "attempt 1/5 failed"; nothing was tried of a task that is refused. */
+static void describe_attempt(const struct attempt *attempt, const struct outcome *outcome,
+                             char *text, size_t size)
+{
+    enum cause cause = attempt->ending.cause;
+    const char *verb = cause == CAUSE_LEASE_LOST ? "ended" : verdict_records[outcome->verdict].verb;
+    char of[32] = "";
+    if (outcome->max_attempts > 0) {
+        (void)snprintf(of, sizeof of, "/%" PRId64, outcome->max_attempts);
+    }
+    if (cause == CAUSE_REFUSED) {
+        (void)snprintf(text, size, "not started");
+    } else {
+        (void)snprintf(text, size, "attempt %" PRId64 "%s %s", attempt->task->attempt, of, verb);
+    }
+}
+
 void task_log_ended(struct refusals *refusals, const struct attempt *attempt,
                     const struct outcome *outcome)
 {
@@ -172,19 +189,15 @@ void task_log_ended(struct refusals *refusals, const struct attempt *attempt,
               outcome->verdict == VERDICT_SUCCESS && !done ? "success" : cause_name(ending->cause));
     add_ending(&fields, attempt);
 
-    char how[64], took[UNITS_SECONDS_SIZE], then[64], of[32] = "";
-    if (outcome->max_attempts > 0) {
-        (void)snprintf(of, sizeof of, "/%" PRId64, outcome->max_attempts);
-    }
+    char what[96], how[64], took[UNITS_SECONDS_SIZE], then[64];
     bool ran = attempt->duration_us > 0, lost = ending->cause == CAUSE_LEASE_LOST;
-    const char *verb = lost ? "ended" : verdict_records[outcome->verdict].verb;
+    describe_attempt(attempt, outcome, what, sizeof what);
     ending_describe(ending, how, sizeof how);
     units_format_seconds(attempt->duration_us / 1000, took);
     log_event(priority, verdict_records[outcome->verdict].id, fields.list, fields.count,
-              "task %s: attempt %" PRId64 "%s %s: %s%s%s%s%s%s%s", attempt->task->tid,
-              attempt->task->attempt, of, verb, how, *attempt->reason ? ", " : "", attempt->reason,
-              ran ? " after " : "", ran ? took : "", ran ? " s" : "",
-              lost ? "" : describe_outcome(outcome, done, then, sizeof then));
+              "task %s: %s: %s%s%s%s%s%s%s", attempt->task->tid, what, how,
+              *attempt->reason ? ", " : "", attempt->reason, ran ? " after " : "", ran ? took : "",
+              ran ? " s" : "", lost ? "" : describe_outcome(outcome, done, then, sizeof then));
 }
 
 void task_log_lowered(struct refusals *refusals, const struct task *task, const char *field,

@@ -4,7 +4,8 @@ do -- Dead letters: writes one.
 local UNFIT = { refused = true, damaged = true, expired = true, ['cannot-execute'] = true }
 
 local function never_ran(task, letter)
-  return UNFIT[letter.cause] and task.crashes == 0 and task.attempts == (letter.record and 1 or 0)
+  local counted = letter.record and letter.cause ~= 'refused'
+  return UNFIT[letter.cause] and task.crashes == 0 and task.attempts == (counted and 1 or 0)
 end
 
 -- Writes a dead letter. letter: cause, status, reason, record, stdout, stderr, usage, damaged, size. If the task has

@@ -96,8 +96,12 @@ local function finish_failed(q, record, result)
     release(q, task, result.delay_ms or 0)
     return 'ok'
   end
-  task.attempts, task.waits, result.record = record.attempt, nil, record
-  add_history(q, task, record, result.cause, result.status)
+  task.waits, result.record = nil, record
+  -- a task that a worker refuses was never started
+  if result.cause ~= 'refused' then
+    task.attempts = record.attempt
+    add_history(q, task, record, result.cause, result.status)
+  end
   if result.outcome == 'dead' then
     leat.dead_letter(q, task, result)
     return 'ok'

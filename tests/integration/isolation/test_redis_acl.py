@@ -437,6 +437,16 @@ def test_an_enqueuer(leat, config, init, client, daemon, folder):
         assert client.execute_command('ACL', 'DRYRUN', 'emails-enqueuer', *line.split()) != b'OK', line
 
 
+def test_leat_run_as_an_enqueuer(leat, config, init, client, daemon):
+    """An enqueuer may not read the output of a task: leat run says that the task was added and goes on."""
+    assert init().returncode == 0
+    daemon(config('worker')).wait_ready()
+    done = leat('run', 'true', config=config('enqueuer'))
+    assert done.returncode == 125 and 'cannot follow the task' in done.stderr
+    assert re.search(r'^leat: task \d+-\d+ was added and goes on; ', done.stderr, re.M)
+    wait_succeeded(Queue(client), 1)
+
+
 def test_a_program_as_enqueuer(as_role, init, client, daemon, config):
     """leat_add and leat_add_many need the rights of leat_enqueue and no others, and another queue is out of
     reach."""

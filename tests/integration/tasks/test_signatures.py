@@ -1,4 +1,6 @@
 """Signed tasks: a validly signed task runs once; any other becomes a dead letter and never runs."""
+import json
+import re
 import signal
 import time
 
@@ -114,9 +116,9 @@ def altered(key, ran):
     }
 
 
-def test_altered_tasks_never_run(daemon, required, key, queue, client, ran):
-    """Each altered task becomes a dead letter with the cause refused and a reason, never runs, and affects no
-    other task."""
+def test_altered_tasks_never_run(daemon, leat, required, key, queue, client, ran):
+    """Each altered task becomes a dead letter with the cause refused, a reason and no attempt, never runs, and
+    affects no other task."""
     worker = daemon(required).wait_ready()
     cases = altered(key, ran)
     tids = {}
@@ -128,6 +130,11 @@ def test_altered_tasks_never_run(daemon, required, key, queue, client, ran):
         assert letter.cause == 'refused' and reason in letter.reason, (name, letter.own)
         assert letter.fields == [part if isinstance(part, bytes) else str(part).encode() for part in fields]
     assert ran.lines() == []
+    tid = letter.tid
+    shown = json.loads(leat('show', '--json', tid).stdout)
+    assert (shown['attempts'], shown['history']) == (0, [])
+    assert re.search(rf'^{tid} .* refused +0 ', leat('dead', 'list', '--limit', 0).stdout, re.M)
+    assert 'not started: refused, ' in worker.log() and 'failed: refused' not in worker.log()
     queue.add(key.sign({'command': ran.command, 'SIZE': 7}))
     wait_succeeded(queue, 1)
     assert ran.lines() == ['7'] and worker.running()
