@@ -86,16 +86,19 @@ static int read_deferred(const redisReply *list, struct queue_claim_reply *out)
     return 0;
 }
 
-/* The rows {token, causes} stand in the order of the tasks. An older library sends none. Returns 0,
- * or -1 if they have another form. */
+/* The rows {token, causes, beside} stand in the order of the tasks. An older library sends none, or
+ * none with `beside`: then tasks with crashes run alone. Returns 0, or -1 if they have another
+ * form. */
 static int read_causes(const redisReply *list, const struct queue_claim_reply *out)
 {
     size_t count = is_array(list) ? list->elements : 0, next = 0;
     for (size_t i = 0; i < out->task_count && next < count; i++) {
         const char *token = value_text_at(list->element[next], 0);
         const char *causes = value_text_at(list->element[next], 1);
+        const char *beside = value_text_at(list->element[next], 2);
         if (out->tasks[i] && token && causes && strcmp(out->tasks[i]->token, token) == 0) {
             task_note_ends(out->tasks[i], causes);
+            out->tasks[i]->alone &= !beside || strcmp(beside, "1") != 0;
             next++;
         }
     }

@@ -82,6 +82,7 @@ struct task *task_decode(const redisReply *reply)
         .tid = value_put(&at, part[TID]).data,
         .attempt = part[ATTEMPT]->integer,
         .crashes = part[CRASHES]->integer,
+        .alone = part[CRASHES]->integer > 0,
         .ends = part[CRASHES]->integer > 0 ? CONFIG_CHECK_AFTER_LOST : 0,
         .fence = part[FENCE]->integer,
         .enqueued_ms = enqueued_ms,

@@ -38,7 +38,8 @@ struct task {
     const char *token;   /* names this attempt's entry: 's' or 'g' and the entry id */
     const char *tid;     /* the task's id over all its attempts */
     int64_t attempt;     /* 1 for the first */
-    int64_t crashes;     /* workers lost while it ran; if more than 0, it runs alone */
+    int64_t crashes;     /* workers lost while it ran */
+    bool alone;          /* it runs alone on its worker */
     int64_t fence;       /* greater with every claim */
     unsigned ends;       /* how earlier attempts ended: bits of enum config_check_after */
     int64_t enqueued_ms; /* unix time */

@@ -247,10 +247,11 @@ def cause_is_right(facts, n, letter):
         if letter['crashes'] != meta['max_crashes']:
             return f'after {letter["crashes"]} crashes'
         since, until = facts.tasks[n]['t'], letter['died_ms'] * 10 ** 6 - meta['wall_ns']
-        # beside a task that kills its worker it can be lost once, and otherwise only by a fault
+        # before its last crash it runs alone: not all of them can be by tasks beside it that kill the worker
         felt = [fault for fault in facts.faults if fault[0] <= until and fault[1] >= since]
         others = [fault for fault in felt if fault[3] not in ('killer', *NO_CRASH)]
-        if not task['kills'] and len(others) + (len(felt) > len(others)) < meta['max_crashes']:
+        killers = sum(fault[3] == 'killer' for fault in felt)
+        if not task['kills'] and len(others) + min(killers, meta['max_crashes'] - 1) < meta['max_crashes']:
             return f'{len(others)} faults explain {letter["crashes"]} crashes'
     else:
         return 'nothing here ends so'

@@ -32,8 +32,8 @@ struct signature_check {
 
     struct signed_task *list; /* in the order in which they came */
     size_t count;
-    size_t asked;                    /* how many, from the first, are in the call in flight */
-    size_t tasks, poison_candidates; /* in the list */
+    size_t asked;        /* how many, from the first, are in the call in flight */
+    size_t tasks, alone; /* in the list; of these, tasks that run alone */
 };
 
 bool signature_check_is_wanted(const struct signature_check *signature_check)
@@ -54,7 +54,7 @@ static int add(struct signature_check *signature_check, const struct signed_task
     signature_check->list = list;
     list[signature_check->count++] = *entry;
     signature_check->tasks++;
-    signature_check->poison_candidates += entry->task->crashes > 0;
+    signature_check->alone += entry->task->alone;
     return 0;
 }
 
@@ -65,7 +65,7 @@ static struct task *take_out(struct signature_check *signature_check, size_t at)
     if (task) {
         signature_check->list[at].task = NULL;
         signature_check->tasks--;
-        signature_check->poison_candidates -= task->crashes > 0;
+        signature_check->alone -= task->alone;
     }
     return task;
 }
@@ -220,9 +220,9 @@ size_t signature_check_count(const struct signature_check *signature_check)
     return signature_check->tasks;
 }
 
-bool signature_check_has_poison_candidate(const struct signature_check *signature_check)
+bool signature_check_has_lone_task(const struct signature_check *signature_check)
 {
-    return signature_check->poison_candidates > 0;
+    return signature_check->alone > 0;
 }
 
 void signature_check_tokens(const struct signature_check *signature_check, struct token_list *list)

@@ -43,10 +43,9 @@ void signature_check_take(struct signature_check *signature_check, struct task *
 /* Asks Redis about the tasks that were taken. Call it once in each turn of the loop. */
 void signature_check_turn(struct signature_check *signature_check);
 
-/* They return the number of tasks it has, and whether a poison candidate, which must run alone, is
- * among them. */
+/* They return the number of tasks it has, and whether one that runs alone is among them. */
 size_t signature_check_count(const struct signature_check *signature_check);
-bool signature_check_has_poison_candidate(const struct signature_check *signature_check);
+bool signature_check_has_lone_task(const struct signature_check *signature_check);
 
 void signature_check_tokens(const struct signature_check *signature_check, struct token_list *list);
 

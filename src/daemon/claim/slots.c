@@ -86,7 +86,7 @@ size_t slots_room(const struct slots *slots)
     size_t room = at_most(free * per_slot,
                           slots->shared.count + signature_check_count(slots->signature_check));
     size_t most = at_most(MOST_TASKS, slots_taken(slots));
-    if (signature_check_has_poison_candidate(slots->signature_check)) {
+    if (signature_check_has_lone_task(slots->signature_check)) {
         return 0; /* it will run alone on this worker */
     }
     return room < most ? room : most;
@@ -107,7 +107,7 @@ static size_t most_ahead(const struct slots *slots)
 
 size_t slots_ahead(const struct slots *slots)
 {
-    if (signature_check_has_poison_candidate(slots->signature_check)) {
+    if (signature_check_has_lone_task(slots->signature_check)) {
         return 0;
     }
     size_t free = at_most(allowed(slots), runner_processes(slots->runner) + slots->single.count);
@@ -142,7 +142,7 @@ static int reserve(struct slots *slots, size_t count)
 /* Starts one process for all these tasks. */
 static void start(struct slots *slots, const struct claimed_task *tasks, size_t count)
 {
-    bool alone = tasks[0].task->crashes > 0;
+    bool alone = tasks[0].task->alone;
     for (size_t i = 0; slots->worker->config->log.started && i < count; i++) {
         task_log_started(tasks[i].task);
     }
@@ -202,7 +202,7 @@ static void start_shared(struct slots *slots)
 
 void slots_ended(struct slots *slots, const struct attempt *attempt)
 {
-    if (attempt->task->crashes > 0 && slots->alone > 0) {
+    if (attempt->task->alone && slots->alone > 0) {
         slots->alone--;
     }
     enum cause cause = attempt->ending.cause;

@@ -11,7 +11,8 @@ local function answer(task)
       fields[i] = task.fields[i]
     end
   end
-  return { task.token, task.tid, task.attempts + 1, task.crashes, task.fence, task.enqueued, fields }
+  local crashes = task.crashes + (task.spared or 0)
+  return { task.token, task.tid, task.attempts + 1, crashes, task.fence, task.enqueued, fields }
 end
 
 -- Answers a claimed task. Workers ask their done-check by how its earlier attempts ended.
@@ -26,7 +27,7 @@ local function add_claimed(task, out)
   end
   if #causes > 0 then
     out.causes = out.causes or {}
-    out.causes[#out.causes + 1] = { task.token, table.concat(causes, ' ') }
+    out.causes[#out.causes + 1] = { task.token, table.concat(causes, ' '), task.alone and '0' or '1' }
   end
 end
 
@@ -46,6 +47,9 @@ function leat.stop_waiting(q, task)
   leat.forget_expiry(q, task)
   if task.lane then
     leat.lane_started(q, task.lane)
+  end
+  if task.crashed then
+    hash_set(q, STATS, 'c:' .. q.consumer, task.token)
   end
 end
 
@@ -68,17 +72,30 @@ local function next_fence(q, task)
   return math.max(task.fence, q.fence_floor, q.now_us - 1) + 1
 end
 
--- Requeues a poison candidate for which this worker is too busy. The worker that has waited longest reads it next;
--- an idle one is among those. Returns whether it did: once all workers have passed it on, it stays with the one
--- that has it.
-local function pass_on(q, task, out)
-  local passed = task.passed or 0
-  if passed + 1 >= redis.call('HLEN', q[WORKERS]) then
-    return false
+-- Whether a poison candidate may start here. Before its last crash that is allowed, it runs alone; before that,
+-- beside other tasks, but not beside another candidate.
+local function may_start(q, task, out)
+  task.alone = task.crashes + 1 >= leat.read_max_crashes(q)
+  if task.alone then
+    return out.busy == 0
+  elseif out.candidate == nil then
+    out.candidate = leat.candidate_of(q, q.consumer) or false
   end
-  task.passing, out.passed = passed + 1, true
-  leat.requeue(q, task)
-  return true
+  return not out.candidate
+end
+
+-- Requeues a poison candidate that may not start here. The worker that has waited longest reads it next; an idle one
+-- is among those. Once all workers have passed it on, it waits: one that runs alone, with this worker.
+local function hold_back(q, task, out)
+  local passed = task.passed or 0
+  if passed + 1 < redis.call('HLEN', q[WORKERS]) then
+    task.passing, out.passed = passed + 1, true
+    leat.requeue(q, task)
+  elseif task.alone then
+    return 'defer'
+  else
+    whole_step(leat.postpone, q, task)
+  end
 end
 
 -- Decides what happens to an entry that was read. 'claim': claim it; nothing is written yet. 'claimed': it was
@@ -107,13 +124,13 @@ local function judge(q, task, record, out)
     return leat.refuse(q, task, reason)
   elseif out.alone or out.left < 1 then
     return leat.requeue(q, task)
-  elseif task.crashes > 0 and out.busy > 0 then
-    return not pass_on(q, task, out) and 'defer' or nil
+  elseif task.crashes > 0 and not may_start(q, task, out) then
+    return hold_back(q, task, out)
   elseif task.lane and not leat.lane_is_open(q, task.lane) then
     return whole_step(leat.back_to_lane, q, task)
   end
   task.fence = next_fence(q, task)
-  if task.lane or task.unique or task.id then
+  if task.lane or task.unique or task.id or task.crashed then
     whole_step(claim_step, q, task)
     return 'claimed'
   end
@@ -151,9 +168,8 @@ local function put_candidate_first(tasks)
   end
 end
 
--- Claims what one read returned: tasks with their packed records. A task with crashes, a poison candidate, runs
--- alone on its worker. A busy worker passes it on, or defers it, unclaimed, until it is empty, and requeues what
--- was read after it. The reply keeps the order of the tasks.
+-- Claims what one read returned: tasks with their packed records. A busy worker passes a task that runs alone on, or
+-- defers it, unclaimed, until it is empty, and requeues what was read after it. The reply keeps the order of the tasks.
 local function admit(q, tasks, out)
   if out.busy == 0 and tasks[1].crashes == 0 then
     put_candidate_first(tasks)
@@ -170,7 +186,8 @@ local function admit(q, tasks, out)
     elseif verdict == 'claim' or verdict == 'claimed' then
       task.verdict = verdict
       out.left, out.started = out.left - 1, out.started + 1
-      out.alone, out.busy, out.bytes = task.crashes > 0, out.busy + 1, out.bytes + task.bytes
+      out.alone, out.candidate = task.alone, task.crashes > 0 or out.candidate
+      out.busy, out.bytes = out.busy + 1, out.bytes + task.bytes
     end
   end
   local fine, overtaken = pcall(claim_plain, q, tasks)
@@ -382,12 +399,13 @@ end
 -- KEYS: all.
 -- ARGV: group, consumer, how many new tasks at most, how many already run, where to go on with the scan for
 -- expired leases ('': not now; 'g0-0': from the start), then at most CHUNK tokens that a blocking read returned. A
--- worker that runs a task with crashes asks for nothing.
+-- worker that runs a task alone asks for nothing.
 -- Reply: PROTOCOL, now ms, lease ms, until when nothing may start (ms; 0: tasks may start), why ('', hold, outage,
 -- paused, drained, rate), next due ms (0: none), scan cursor ('': done), claimed tasks {token, tid, attempt, crashes,
 -- fence, enqueued ms, {name, value …}}, deferred tokens, {tid, cause …} of tasks that this call ended without
--- running them: dead letters, or cancelled; {token, causes} of claimed tasks that were tried before, one cause for
--- each earlier attempt; the reason of each task that was ended, in the same order; named tokens that this call has
+-- running them: dead letters, or cancelled; {token, causes, beside} of claimed tasks that were tried before, one cause
+-- for each earlier attempt, and 1 if it may run beside others (a task with crashes and without that runs alone); the
+-- reason of each task that was ended, in the same order; named tokens that this call has
 -- not looked at, as the tasks before them were very large: name them again. With why 'rate', some tasks may have been
 -- claimed.
 -- Deferred tokens are unclaimed: name them again when nothing runs. Until then, a worker without tasks that claims
@@ -430,6 +448,9 @@ function leat.claim(keys, args)
   if cursor ~= '' then
     if busy == 0 and cursor == SCAN_START then
       try(out, leat.free_deferred, q)
+    end
+    if cursor == SCAN_START and not leat.candidate_of(q, q.consumer) then
+      try(out, whole_step, leat.bring_postponed, q)
     end
     local fine, following = pcall(leat.scan, q, cursor, lease, out)
     cursor = fine and following or ''

@@ -279,7 +279,7 @@ function checks.delayed(q, member)
   if not due or member:match('^%a:') then
     return nil
   elseif redis.call('HEXISTS', q[WAITING], member) == 1 then
-    return tonumber(due) > leat.LATEST and 'never due' or nil
+    return tonumber(due) > leat.LATEST and not leat.is_postponed(due) and 'never due' or nil
   end
   return 'no such task waits'
 end

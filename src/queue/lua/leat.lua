@@ -7,7 +7,7 @@
 -- tests/model/leat.pml models the part of this that decides who may run a task, and is checked in every order of
 -- its steps. The blocking read is do_read there, leat_claim is do_claim, leat_renew is do_renew, leat_finish is
 -- do_finish, leat_register is do_register. What the scan and leat_requeue do with entries of lost workers is
--- take_over. Change the model before you change one of them.
+-- take_over. poison.pml there models whose crash it is. Change the model before you change one of them.
 --
 -- Redis does not roll back a script. A step that moves a task therefore logs the inverse of each write. If a write
 -- is refused, whole_step undoes the earlier ones: the task is where it was, and the call can be repeated. XDEL
@@ -26,7 +26,7 @@
 -- refused write is undone. If Redis dies in the middle of a call, neither its file nor its replicas have a part of
 -- the call.
 
-local VERSION = 4 -- increase it with each change of the library: workers replace an older one, never a newer one
+local VERSION = 5 -- increase it with each change of the library: workers replace an older one, never a newer one
 
 -- The keys, in the order of every call. Producers' functions take the first PRODUCER_KEYS, the others all of them.
 local STREAM, BELL, WAITING, DELAYED, NAMES, CONF, STATS, LANES, LANED = 1, 2, 3, 4, 5, 6, 7, 8, 9
@@ -275,9 +275,10 @@ local function trailer(fields)
 end
 
 -- The fields that mean something here. BINDING fields reserve something (a name, a lane's slot, a result) that
--- must be released when the task ends.
+-- must be released when the task ends. crashed is leat's own: the task is a poison candidate, and the end of one lets
+-- the next one start.
 local BINDS = 1
-local BINDING = { 'id', 'unique', 'unique_for', 'lane', 'result_ttl' }
+local BINDING = { 'id', 'unique', 'unique_for', 'lane', 'result_ttl', 'crashed' }
 local PICKED = { id = BINDS, unique = BINDS, unique_for = BINDS, lane = BINDS, result_ttl = BINDS, expires = 0 }
 
 local function known_number(task, known, name, default)
@@ -295,7 +296,10 @@ local function take_known(task, known)
   task.attempts = known_number(task, known, 'leat.attempts', 0)
   task.crashes = known_number(task, known, 'leat.crashes', 0)
   task.fence, task.passed = known_number(task, known, 'leat.fence', 0), known_number(task, known, 'leat.passed', 0)
-  task.waits = known_number(task, known, 'leat.waits')
+  task.waits, task.spared = known_number(task, known, 'leat.waits'), known_number(task, known, 'leat.spared')
+  if task.crashes > 0 then
+    task.crashed, task.bound = '1', true
+  end
   task.from, task.history = known['leat.from'], known['leat.history'] or ''
   if known_number(task, known, 'leat.enqueued') and #known['leat.enqueued'] <= MAX_DIGITS then
     task.enqueued = known['leat.enqueued']
@@ -372,6 +376,9 @@ local function encode(task)
   end
   if task.passing then
     add('leat.passed', str(task.passing))
+  end
+  if task.spared then
+    add('leat.spared', str(task.spared))
   end
   add('leat.fields', str(task.count / 2))
   return list

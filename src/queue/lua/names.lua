@@ -90,6 +90,9 @@ function leat.stop_holding(q, token, record)
   if name and redis.call('HGET', q[NAMES], name) == record.tid .. ' ' .. token then
     hash_set(q, NAMES, name, record.tid)
   end
+  if record.crashed then
+    leat.bring_postponed(q)
+  end
 end
 
 -- Part of a whole step: the follow-up takes the key over and becomes ready.

@@ -29,9 +29,7 @@ function leat.requeue_consumer(keys, args)
   local was_known = moved > 0
   more = more or problem ~= nil
   if not more then
-    redis.call('XGROUP', 'DELCONSUMER', q[GO], q.group, q.consumer)
-    redis.call('XGROUP', 'DELCONSUMER', q[STREAM], q.group, q.consumer)
-    was_known = redis.call('HDEL', q[WORKERS], q.consumer) == 1 or was_known
+    was_known = leat.drop_consumer(q, q.consumer) or was_known
     leat.has_returned(q, q.consumer)
   end
   leat.offer_if_freed(q)

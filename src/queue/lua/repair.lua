@@ -81,9 +81,7 @@ function repairs.consumer(q, name)
       return 'left some of its entries still have a lease'
     end
   end
-  redis.call('XGROUP', 'DELCONSUMER', q[GO], q.group, name)
-  redis.call('XGROUP', 'DELCONSUMER', q[STREAM], q.group, name)
-  redis.call('HDEL', q[WORKERS], name)
+  leat.drop_consumer(q, name)
 end
 
 repairs['lane-count'] = step(function(q, lane)

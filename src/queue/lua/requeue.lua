@@ -2,6 +2,7 @@ do -- Waiting, requeueing and ending tasks.
 
 local LATEST = '9000000000000000' -- no task is due later
 leat.LATEST = 9e15
+local AFTER_LATEST, MOST_SCORE = '(' .. LATEST, '(9007199254740992' -- the scores of postponed tasks
 local HEAD_BYTES = 4096 -- that a dead letter keeps of a task that is too large
 local MOST_VALUES = 2 * (MAX_FIELDS + 20) -- of a waiting task: its own fields and leat's
 
@@ -54,7 +55,9 @@ function leat.make_ready(q, tid, list)
   if lane or leat.has_lanes(q) then
     return leat.to_lane(q, tid, lane or '')
   end
-  leat.put_index(q, tid, 'g' .. add_entry(q, q[GO], list))
+  local moved = 'g' .. add_entry(q, q[GO], list)
+  leat.put_index(q, tid, moved)
+  leat.move_record(q, task.from, 'w' .. tid, moved)
   hash_drop(q, WAITING, tid)
 end
 
@@ -83,6 +86,30 @@ local function promote_member(q, member)
     leat.wake_lane(q, name)
   else
     leat.free_unique(q, name)
+  end
+end
+
+-- Part of a whole step: a poison candidate waits until another one has ended. Its score in delayed, beyond that of any
+-- due time, says since when.
+function leat.postpone(q, task)
+  leat.wait_until(q, task, leat.LATEST + q.now)
+  leat.move_record(q, task.from, task.token, 'w' .. task.tid)
+  leat.remove(q, task.token, task.tid)
+end
+
+function leat.is_postponed(score)
+  local since = (tonumber(score) or 0) - leat.LATEST
+  return since > 0 and since < EXACT - leat.LATEST
+end
+
+-- Part of a whole step: makes the task ready that was postponed first. Each end of a poison candidate calls this, so
+-- as many of them are under way as workers can run. If one of them ended without running, the next scan of a worker
+-- that runs none calls it.
+function leat.bring_postponed(q)
+  local tid = redis.call('ZRANGE', q[DELAYED], AFTER_LATEST, MOST_SCORE, 'BYSCORE', 'LIMIT', '0', '1')[1]
+  if tid then
+    promote_task(q, tid)
+    q.freed = true
   end
 end
 
@@ -245,7 +272,7 @@ function leat.end_waiting(q, tid, packed, letter)
   task.tid = tid
   local was_due = redis.call('ZSCORE', q[DELAYED], tid)
   whole_step(end_waiting_step, q, task, letter)
-  if task.attempts > 0 and was_due then
+  if task.attempts > 0 and was_due and not leat.is_postponed(was_due) then
     count(q, 'retrying', -1)
   end
   return task
@@ -380,8 +407,23 @@ function leat.settle_vanished(q, token)
   end
 end
 
+-- stats 'c:CONSUMER' is the token of the last poison candidate that the worker has claimed, or when (ms) it was taken
+-- over. Returns whether the worker has it still, and that value.
+function leat.candidate_of(q, consumer)
+  local mark = redis.call('HGET', q[STATS], 'c:' .. consumer)
+  local record = mark and record_of(q, mark)
+  return record and record.consumer == consumer and not record.moved, mark
+end
+
+-- Whether a poison candidate was lost with the worker of the task, which is none. Each task is spared once: if it
+-- was the task itself that killed the worker, it must not always find a candidate to blame.
+local function is_spared(task, record, has_candidate, mark)
+  local lost = natural(mark)
+  return task.crashes == 0 and not task.spared and (has_candidate or lost and tonumber(record.begun) <= lost)
+end
+
 -- Takes over an entry whose lease has expired, or that a dead worker has left. It counts as a crash if the attempt
--- was claimed.
+-- was claimed, unless a poison candidate is to blame.
 function leat.take_over(q, task, max_crashes)
   local record = record_of(q, task.token)
   if leat.is_cancelled(q, task.tid) then
@@ -389,7 +431,14 @@ function leat.take_over(q, task, max_crashes)
   elseif not record or leat.misfit(task) then
     return leat.requeue(q, task)
   end
-  task.crashes, task.fence = task.crashes + 1, record.fence
+  task.fence = record.fence
+  local has_candidate, mark = leat.candidate_of(q, record.consumer)
+  if is_spared(task, record, has_candidate, mark) then
+    task.spared = 1
+    add_history(q, task, record, 'crash', 'not-counted')
+    return leat.requeue(q, task, record)
+  end
+  task.crashes = task.crashes + 1
   add_history(q, task, record, 'crash', '')
   if task.crashes >= max_crashes then
     leat.dead_letter(q, task, {
@@ -398,6 +447,9 @@ function leat.take_over(q, task, max_crashes)
     })
   else
     leat.requeue(q, task, record)
+  end
+  if mark == task.token then
+    redis.call('HSET', q[STATS], 'c:' .. record.consumer, q.now_text)
   end
   count(q, 'crashes')
 end

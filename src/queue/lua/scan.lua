@@ -70,6 +70,14 @@ function leat.free_deferred(q)
   end
 end
 
+-- Deletes a consumer for which nothing is pending. Returns whether it had a record.
+function leat.drop_consumer(q, name)
+  redis.call('XGROUP', 'DELCONSUMER', q[GO], q.group, name)
+  redis.call('XGROUP', 'DELCONSUMER', q[STREAM], q.group, name)
+  redis.call('HDEL', q[STATS], 'c:' .. name)
+  return redis.call('HDEL', q[WORKERS], name) == 1
+end
+
 -- Deletes consumers that have been silent for long and hold nothing.
 local function drop_silent(q, span)
   local all = redis.call('HGETALL', q[WORKERS])
@@ -77,9 +85,7 @@ local function drop_silent(q, span)
     local consumer, last = all[i], tonumber(all[i + 1]:match('^%d+')) or 0
     if q.now - last > span and #redis.call('XPENDING', q[STREAM], q.group, '-', '+', '1', consumer) == 0
       and #redis.call('XPENDING', q[GO], q.group, '-', '+', '1', consumer) == 0 then
-      redis.call('XGROUP', 'DELCONSUMER', q[STREAM], q.group, consumer)
-      redis.call('XGROUP', 'DELCONSUMER', q[GO], q.group, consumer)
-      redis.call('HDEL', q[WORKERS], consumer)
+      leat.drop_consumer(q, consumer)
     end
   end
 end

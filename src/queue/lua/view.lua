@@ -56,7 +56,8 @@ local function next_times(q, retrying)
   local due, retry, bytes = nil, nil, 0
   local page = redis.call('ZRANGE', q[DELAYED], '0', str(DUE_LOOKED_AT - 1), 'WITHSCORES')
   for i = 1, #page, 2 do
-    local packed = page[i]:match('^%d+%-%d+$') and redis.call('HGET', q[WAITING], page[i])
+    local has_time = page[i]:match('^%d+%-%d+$') and not leat.is_postponed(page[i + 1])
+    local packed = has_time and redis.call('HGET', q[WAITING], page[i])
     local list = packed and leat.unpack_waiting(packed)
     if list and decode('w', list).attempts > 0 then
       retry = retry or page[i + 1]
@@ -233,11 +234,18 @@ end
 local function waiting_state(q, task)
   if leat.is_laned(q, task.tid, task.lane or '') then
     return 'ready'
-  elseif task.attempts > 0 then
+  end
+  local score = redis.call('ZSCORE', q[DELAYED], task.tid)
+  if task.attempts > 0 and not leat.is_postponed(score) then
     return 'retrying'
   end
   -- A follow-up has no time: it waits for the task that holds its unique key.
-  return redis.call('ZSCORE', q[DELAYED], task.tid) and 'delayed' or 'following'
+  return score and 'delayed' or 'following'
+end
+
+-- A postponed task is not due at a time.
+local function due_of(score)
+  return score and not leat.is_postponed(score) and score or '0'
 end
 
 -- Decoded entries after `start`, up to limit or MOVE_BYTES of them, and the id to go on from ('': no more).
@@ -357,7 +365,7 @@ local function list_waiting(q, cursor, limit, rows)
     local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], page[i]))
     if list then
       local task = decode('w', list)
-      rows[#rows + 1] = listed(task, waiting_state(q, task), { 'due_ms', page[i + 1] })
+      rows[#rows + 1] = listed(task, waiting_state(q, task), { 'due_ms', due_of(page[i + 1]) })
     end
   end
   return #page == limit * 2 and str(start + limit) or ''
@@ -426,7 +434,7 @@ local function show_waiting(q, tid)
   local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
   local task = decode('w', list or {})
   task.tid = tid
-  local due = redis.call('ZSCORE', q[DELAYED], tid) or '0'
+  local due = due_of(redis.call('ZSCORE', q[DELAYED], tid))
   return whole_task(task, list and waiting_state(q, task) or 'damaged', { 'due_ms', due })
 end
 

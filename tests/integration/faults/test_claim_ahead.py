@@ -139,9 +139,9 @@ def test_cut_connection(daemon, queue, proxy, through_proxy, folder, name):
 
 
 def test_poison_candidates_are_not_claimed_ahead(daemon, queue):
-    """A poison candidate that comes while others are claimed ahead starts when no other task runs, and
-    nothing starts beside it."""
-    queue.register('gone', lease=120000)
+    """A poison candidate that runs alone and comes while others are claimed ahead starts when no other task
+    runs, and nothing starts beside it."""
+    queue.register('gone', lease=120000, max_crashes=2)
     candidates = queue.add(*[SHORT] * 5)
     crashed = [task.token for task in queue.begin('gone', 5)]
     assert len(crashed) == 5

@@ -121,3 +121,27 @@ def test_a_queue_of_the_former_build_is_taken_over(sides, client, latch):
     for side in ('old', 'new'):
         findings = json.loads(sides.run(side, 'doctor', '--json').stdout)['findings']
         assert {one['kind'] for one in findings} <= NOTES, (side, findings)
+
+
+def test_a_poison_task_among_both_builds(sides, client):
+    """A task that kills its worker each time, on workers of both builds, is a dead letter after max_crashes. The
+    tasks beside it succeed, and are lost no more often than without former workers."""
+    queue = Queue(client).load()
+    workers = {side: sides.worker(side) for side in ('old', 'new')}
+    lost = {'old': 0, 'new': 0}
+    [bad] = sides.add(1, sides.command('sleep 0.5; kill -9 $(echo $LEAT_WORKER | cut -d: -f2); sleep 60'))
+    others = sides.add(10, sides.command('sleep 0.7'))
+
+    def has_ended():
+        for side, worker in workers.items():
+            if not worker.running():
+                lost[side] += 1
+                workers[side] = sides.worker(side)
+        return queue.counter('succeeded') == len(others) and queue.letters()
+
+    wait_until(has_ended, 120, lambda: f'all end: {lost}, {queue.places()}')
+    [(_, letter)] = queue.letters()
+    assert (letter['leat.tid'], letter['leat.cause'], letter['leat.crashes']) == (bad.encode(), b'crash', b'3')
+    assert sum(lost.values()) == 3 and {tid for tid, _ in sides.runs()} == {bad, *others}
+    assert queue.counter('crashes') <= 3 + 1
+    check(queue)

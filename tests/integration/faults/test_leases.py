@@ -288,10 +288,10 @@ def test_more_tasks_than_one_renewal_names(daemon, queue, client, late):
 
 
 def test_a_poison_candidate_does_not_wait_for_a_busy_worker(daemon, queue, client, latch, leat, folder):
-    """A poison candidate that reaches a busy worker is deferred there, which is logged, until another worker
-    is idle and runs it at once; the first worker goes on with other tasks beside its own."""
+    """A poison candidate that runs alone and reaches a busy worker is deferred there, which is logged, until
+    another worker is idle and runs it at once; the first worker goes on with other tasks beside its own."""
     sections = {'queue': {'concurrency': 2, 'lease': '4s'}}
-    queue.register('gone', lease=4000)
+    queue.register('gone', lease=4000, max_crashes=2)
     tid = add(queue, f'echo $LEAT_WORKER > {folder}/ran')
     [task] = queue.begin('gone')
     busy = daemon(sections).wait_ready()
@@ -386,8 +386,8 @@ def test_worker_killer_ends_in_the_dead_letters(daemon, queue, client, heartbeat
 
 
 def test_poison_candidate_runs_alone(daemon, queue, heartbeats):
-    """A poison candidate waits until its worker is empty, and nothing starts beside it."""
-    queue.register('gone', lease=2000)
+    """A task before its last crash waits until its worker is empty, and nothing starts beside it."""
+    queue.register('gone', lease=2000, max_crashes=2)
     crashed = add(queue, heartbeats.task(0.4))
     [task] = queue.begin('gone')
     queue.expire(task.token)

@@ -56,7 +56,8 @@ def read_from_go(queue):
 
 
 def deferred(queue):
-    """A poison candidate with one crash, deferred by a worker that has other tasks."""
+    """A poison candidate that runs alone, deferred by a worker that has other tasks."""
+    queue.conf_set('max_crashes', 2)
     [tid] = queue.add(TASK)
     queue.begin('w1')
     queue.expire()

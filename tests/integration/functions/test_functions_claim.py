@@ -20,13 +20,15 @@ def tids(tasks):
 
 
 def poison_candidate(queue, command='bad', crashes=1):
-    """A poison candidate: a task that has lost `crashes` workers, in the requeue stream."""
+    """A poison candidate that runs alone: a task that has lost `crashes` workers and may not lose another one, in
+    the requeue stream."""
     [tid] = queue.add({'command': command})
     for _ in range(crashes):
         [task] = queue.begin('w2')
         assert task.tid == tid
         queue.expire(task.token)
         queue.scan('w1')
+    queue.conf_set('max_crashes', crashes + 1)
     return tid
 
 
@@ -344,7 +346,8 @@ def test_a_poison_candidate_without_an_empty_worker(queue):
 
 
 def test_poison_candidates_in_a_row_start_one_by_one(queue):
-    """A worker gets one poison candidate of many, and the others stay for other workers."""
+    """A worker gets one of many poison candidates that run alone, and the others stay for other workers."""
+    queue.conf_set('max_crashes', 2)
     queue.add(*[{'command': 'bad'}] * 4)
     queue.begin('w2', 4)
     queue.expire()

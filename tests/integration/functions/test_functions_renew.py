@@ -260,7 +260,7 @@ def test_a_damaged_conf_falls_back_to_defaults(queue):
     assert queue.register('w1', [task.token])['lease'] == 60000
     queue.add({'command': 'x'})
     queue.expire()
-    assert len(queue.scan('w2', 2)[1]) == 1
+    assert len(queue.scan('w2', 2)[1]) == 2
     assert queue.finish('w1', task, 'retry') in ('gone', 'fenced')
     assert queue.status()['conf']['lease_ms'] == b'garbage'
 

@@ -235,8 +235,9 @@ def test_a_full_worker_leaves_due_tasks_to_others(queue):
 
 
 def test_a_promoted_task_that_its_worker_cannot_take_is_there_for_others(queue):
-    """If a poison candidate is promoted beside other tasks, the tasks that its worker cannot take are
-    undelivered entries of the requeue stream."""
+    """If a poison candidate that runs alone is promoted beside other tasks, the tasks that its worker cannot take
+    are undelivered entries of the requeue stream."""
+    queue.conf_set('max_crashes', 2)
     queue.add(TASK)
     queue.begin('w1')
     expire(queue)

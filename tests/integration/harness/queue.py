@@ -120,7 +120,7 @@ class Queue:
                 'cursor': text(cursor), 'tasks': [Task(row) for row in tasks],
                 'held': [text(token) for token in held],
                 'buried': {text(tid): text(cause) for tid, cause in zip(buried[::2], buried[1::2])},
-                'causes': {text(token): text(all) for token, all in more[0]} if more else {},
+                'causes': {text(token): text(all) for token, all, *_ in more[0]} if more else {},
                 'reasons': [text(reason) for reason in more[1]] if len(more) > 1 else []}
 
     def begin(self, consumer, wanted=1, busy=0):

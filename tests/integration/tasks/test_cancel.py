@@ -184,9 +184,9 @@ def test_waiting_for_its_batch(daemon, queue, client, leat, folder):
 
 
 def test_deferred_poison_candidate(daemon, queue, leat, latch):
-    """A poison candidate waits until its worker is empty. If it is cancelled it is gone at once, and the
-    worker takes other tasks beside the running one."""
-    queue.register('gone', lease=3000)
+    """A poison candidate that runs alone waits until its worker is empty. If it is cancelled it is gone at once,
+    and the worker takes other tasks beside the running one."""
+    queue.register('gone', lease=3000, max_crashes=2)
     [tid] = queue.add({'command': 'true'})
     queue.begin('gone')
     queue.expire()

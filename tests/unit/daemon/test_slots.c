@@ -131,7 +131,7 @@ static void set_concurrency(struct world *world, int64_t concurrency)
     slots_reload(world->slots, &world->config);
 }
 
-/* The task of that number, with this number of crashes. */
+/* The task of that number, with this number of crashes; with one, it runs alone. */
 static struct task *numbered(int number, const char *command, int64_t crashes)
 {
     static char tokens[BACK_MOST][TOKEN_SIZE];
@@ -141,6 +141,7 @@ static struct task *numbered(int number, const char *command, int64_t crashes)
     assert_non_null(task);
     task->token = tokens[number];
     task->crashes = crashes;
+    task->alone = crashes > 0;
     return task;
 }
 
@@ -421,8 +422,8 @@ static void told_of_those_that_wait(void **state)
     assert_int_equal(runner_count(world->runner), 1);
 }
 
-// Goal: a poison candidate has the worker for itself until it has ended.
-static void a_suspect_is_alone(void **state)
+// Goal: a task that runs alone has the worker for itself until it has ended.
+static void a_lone_task_is_alone(void **state)
 {
     struct world *world = *state;
     set_concurrency(world, 4);
@@ -445,6 +446,23 @@ static void a_suspect_is_alone(void **state)
     slots_take(world->slots, task, clock_boot_ns());
     assert_int_equal(runner_count(world->runner), 0);
     assert_int_equal(slots_room(world->slots), 1);
+}
+
+// Goal: a poison candidate that need not run alone takes one slot, and others start beside it.
+static void a_poison_candidate_runs_beside_others(void **state)
+{
+    struct world *world = *state;
+    struct task *candidate = numbered(1, "exec sleep 600", 1);
+    set_concurrency(world, 3);
+    candidate->alone = false;
+    take(world, 0);
+    slots_take(world->slots, candidate, clock_boot_ns());
+    assert_int_equal(runner_count(world->runner), 2);
+    assert_int_equal(slots_room(world->slots), 1);
+    take(world, 2);
+    assert_int_equal(runner_count(world->runner), 3);
+    end_all(world);
+    assert_int_equal(slots_room(world->slots), 3);
 }
 
 // Goal: a task too near to the end of its lease is not started, whether it waited or not.
@@ -623,7 +641,8 @@ int main(void)
         TEST(fewer_slots),
         TEST(closed),
         TEST(told_of_those_that_wait),
-        TEST(a_suspect_is_alone),
+        TEST(a_lone_task_is_alone),
+        TEST(a_poison_candidate_runs_beside_others),
         TEST(no_time_left),
         TEST(doubtful_host),
         TEST(session_down),

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -18,6 +19,8 @@
     "*7\r\n$4\r\ng5-1\r\n$3\r\n4-0\r\n:1\r\n:0\r\n:1\r\n$1\r\n9\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
 #define OTHER_TASK                                                                                 \
     "*7\r\n$4\r\ng6-1\r\n$3\r\n5-0\r\n:3\r\n:0\r\n:1\r\n$1\r\n9\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
+#define CRASHED_TASK                                                                               \
+    "*7\r\n$4\r\ng7-1\r\n$3\r\n6-0\r\n:1\r\n:1\r\n:1\r\n$1\r\n9\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
 #define BAD_TASK "*7\r\n$4\r\ng5-1\r\n$3\r\n4-0\r\n:1\r\n:0\r\n:1\r\n$1\r\n9\r\n*1\r\n$1\r\na\r\n"
 #define TASK_WITHOUT_TOKEN "*7\r\n:5\r\n$3\r\n4-0\r\n:1\r\n:0\r\n:1\r\n$1\r\n9\r\n*0\r\n"
 #define CLAIM_HEAD "*10\r\n" CLAIM_FIGURES
@@ -83,6 +86,33 @@ static void reads_how_earlier_attempts_ended(void **state)
         assert_int_equal(queue_claim_read(reply, &out), -1);
         assert_int_equal(errno, EPROTO);
         freeReplyObject(reply);
+    }
+}
+
+/* Goal: a task with crashes runs alone unless the library says otherwise; an older one does not. */
+static void reads_what_runs_alone(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *row;
+        bool alone;
+    } cases[] = {{"*0\r\n", true},
+                 {"*1\r\n*2\r\n$4\r\ng7-1\r\n$5\r\ncrash\r\n", true},
+                 {"*1\r\n*3\r\n$4\r\ng7-1\r\n$5\r\ncrash\r\n$1\r\n0\r\n", true},
+                 {"*1\r\n*3\r\n$4\r\ng7-1\r\n$5\r\ncrash\r\n$1\r\n1\r\n", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct queue_claim_reply out;
+        char text[512];
+        assert_in_range(snprintf(text, sizeof text,
+                                 LONG_CLAIM_HEAD "*2\r\n" TASK CRASHED_TASK "*0\r\n*0\r\n%s",
+                                 cases[i].row),
+                        1, sizeof text - 1);
+        redisReply *reply = resp_parse(text, strlen(text));
+        assert_int_equal(queue_claim_read(reply, &out), 0);
+        freeReplyObject(reply);
+        assert_false(out.tasks[0]->alone);
+        assert_int_equal(out.tasks[1]->alone, cases[i].alone);
+        queue_claim_reply_free(&out);
     }
 }
 
@@ -452,6 +482,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_claim),
         cmocka_unit_test(reads_how_earlier_attempts_ended),
+        cmocka_unit_test(reads_what_runs_alone),
         cmocka_unit_test(takes_a_damaged_task),
         cmocka_unit_test(refuses_a_malformed_claim),
         cmocka_unit_test(reads_renewals),

@@ -1,0 +1,80 @@
+"""Poison candidates and real workers: tasks that were lost with their worker do not hold up the others, and a task
+that kills every worker ends as a dead letter without harm to the others."""
+import statistics
+import threading
+import time
+
+import pytest
+
+from harness.polling import wait_until
+
+SECTIONS = {'queue': {'concurrency': 8, 'lease': '6s', 'scan': '1s'}, 'task': {'kill_grace': '1s'}}
+LOST, LOST_S = 8, 3
+RATE_HZ, QUICK = 10, 200
+
+
+class QuickTasks:
+    """Tasks of 20 ms that are added at a steady rate and note when they start."""
+
+    def __init__(self, queue, path):
+        self.queue, self.path, self.added = queue, path, {}
+        self.thread = threading.Thread(target=self._add)
+
+    def _add(self):
+        for _ in range(QUICK):
+            [tid] = self.queue.add({'command': f'echo $LEAT_TASK $(date +%s%3N) >> {self.path}; sleep 0.02'})
+            self.added[tid] = time.time()
+            time.sleep(1 / RATE_HZ)
+
+    def waits(self):
+        """The seconds until each has started."""
+        lines = [line.split() for line in self.path.read_text().splitlines()] if self.path.exists() else []
+        return [int(ms) / 1000 - self.added[tid] for tid, ms in lines if tid in self.added]
+
+
+@pytest.mark.parametrize('proved', [True, False])
+def test_quick_tasks_go_on_after_the_loss_of_a_worker(daemon, queue, folder, late, proved):
+    """One of two workers is killed with 8 tasks of 3 s. Tasks of 20 ms start beside those on the other one: after
+    0.5 s in the median, and after 4 s at the latest."""
+    lost = daemon(SECTIONS).wait_ready()
+    queue.add(*[{'command': f'exec sleep {LOST_S}'}] * LOST)
+    wait_until(lambda: queue.redis.hlen(queue.running) == LOST)
+    other = daemon(SECTIONS).wait_ready()
+    quick = QuickTasks(queue, folder / 'started')
+    quick.thread.start()
+    lost.kill9() if proved else lost.kill9_unguarded()
+    quick.thread.join()
+    wait_until(lambda: queue.counter('succeeded') == LOST + QUICK, 120, other.log)
+    waits = quick.waits()
+    print(f'waits: median {statistics.median(waits):.3f} s, worst {max(waits):.3f} s')
+    assert len(waits) == QUICK and queue.counter('crashes') == LOST
+    assert statistics.median(waits) <= 0.5 + late() and max(waits) <= 4 + late()
+
+
+KILLS_ITS_WORKER = 'echo >> {}; sleep 0.5; kill -9 $(echo $LEAT_WORKER | cut -d: -f2); sleep 60'
+
+
+@pytest.mark.parametrize('workers', [1, 2])
+def test_a_task_that_kills_every_worker(daemon, queue, folder, workers):
+    """It becomes a dead letter after max_crashes workers, however many there are. The tasks beside it succeed: its
+    first crash is counted for all of them, the second for it alone, and the third time it runs alone."""
+    sections = {'queue': {'concurrency': 4, 'lease': '3s', 'scan': '300ms'}, 'task': {'kill_grace': '500ms'}}
+    [bad] = queue.add({'command': KILLS_ITS_WORKER.format(folder / 'runs')})
+    others = queue.add(*[{'command': f'echo $LEAT_TASK >> {folder}/others; exec sleep 0.7'}] * 20)
+    running = [daemon(sections) for _ in range(workers)]
+    lost = 0
+
+    def has_ended():
+        nonlocal lost
+        for index, worker in enumerate(running):
+            if not worker.running():
+                lost += 1
+                running[index] = daemon(sections)
+        return queue.counter('succeeded') == len(others) and queue.letters()
+
+    wait_until(has_ended, 120, lambda: f'all end: {queue.places()}')
+    [(_, letter)] = queue.letters()
+    assert (letter['leat.tid'], letter['leat.cause'], letter['leat.crashes']) == (bad.encode(), b'crash', b'3')
+    assert lost == 3 and len((folder / 'runs').read_text().splitlines()) == 3
+    runs = (folder / 'others').read_text().split()
+    assert set(runs) == set(others) and queue.counter('crashes') <= 3 + 3
