@@ -136,7 +136,11 @@ struct config_limits {
     int64_t address_space;
 };
 
+/* Lanes that tasks may name: all, or those with settings. auto: see config/types/lanes_rule.h. */
+enum config_lanes_only { CONFIG_LANES_AUTO, CONFIG_LANES_ANY, CONFIG_LANES_NAMED };
+
 struct config_lanes {
+    enum config_lanes_only only;
     char **list; /* NAME=SETTINGS, NULL-terminated; NULL: none. See config/types/limits.h */
 };
 

@@ -181,6 +181,10 @@ const struct table_row table[TABLE_ROWS] = {
      .type = TABLE_SIZE, MEMBER(limits, address_space), .low = 1 << 20, .high = SIZE_MOST,
      .words = unlimited},
 
+    {KEY("lanes", "only", "auto, any or named", "auto", false,
+         "Lanes that tasks may name; named: those with settings; auto: named with listed "
+         "commands."),
+     .type = TABLE_CHOICE, MEMBER(lanes, only), .words = lane_kinds},
     {KEY("lanes", "NAME", "lane", "", false,
          "Settings of the lane NAME: weight, max_running, rate, burst; - for no limit."),
      .type = TABLE_LANES, MEMBER(lanes, list)},

@@ -41,6 +41,8 @@ WORDS(exit_rules, {"dead", CONFIG_RULE_DEAD}, {"retry", CONFIG_RULE_RETRY},
 WORDS(presets, {"none", CONFIG_PRESET_NONE}, {"qmail", CONFIG_PRESET_QMAIL},
       {"sysexits", CONFIG_PRESET_SYSEXITS});
 WORDS(lane_origins, {"none", CONFIG_LANE_FROM_NONE}, {"suffix", CONFIG_LANE_FROM_SUFFIX});
+WORDS(lane_kinds, {"auto", CONFIG_LANES_AUTO}, {"any", CONFIG_LANES_ANY},
+      {"named", CONFIG_LANES_NAMED});
 WORDS(unique_parts, {"none", CONFIG_UNIQUE_NONE}, {"item", CONFIG_UNIQUE_ITEM});
 WORDS(sinks, {"journal", CONFIG_OUTPUT_JOURNAL}, {"file", CONFIG_OUTPUT_FILE},
       {"discard", CONFIG_OUTPUT_DISCARD}, {"inherit", CONFIG_OUTPUT_INHERIT});

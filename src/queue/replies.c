@@ -105,6 +105,22 @@ static int read_causes(const redisReply *list, const struct queue_claim_reply *o
     return next == count && (!list || is_array(list)) ? 0 : value_malformed();
 }
 
+/* The tokens stand in the order of the tasks. Returns 0, or -1 if the list has another form. */
+static int read_unlaned(const redisReply *list, const struct queue_claim_reply *out)
+{
+    if (list && !value_are_texts(list)) {
+        return value_malformed();
+    }
+    size_t count = list ? list->elements : 0, next = 0;
+    for (size_t i = 0; i < out->task_count && next < count; i++) {
+        if (out->tasks[i] && strcmp(out->tasks[i]->token, list->element[next]->str) == 0) {
+            out->tasks[i]->unlaned = true;
+            next++;
+        }
+    }
+    return 0;
+}
+
 int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
 {
     *out = (struct queue_claim_reply){0};
@@ -121,7 +137,7 @@ int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
     out->reasons = value_at(reply, 11);
     out->unread = value_at(reply, 12);
     if (read_tasks(value_at(reply, 7), out) || read_deferred(value_at(reply, 8), out) ||
-        read_causes(value_at(reply, 10), out)) {
+        read_causes(value_at(reply, 10), out) || read_unlaned(value_at(reply, 13), out)) {
         queue_claim_reply_free(out); /* free() keeps errno */
         return -1;
     }

@@ -58,6 +58,7 @@ struct task {
     int64_t max_output;          /* bytes; 0: the task does not say */
     bool live;                   /* its output goes to its live output */
     bool damaged;                /* see task_decode_damaged */
+    bool unlaned;                /* it names a lane that is none in this queue */
     int64_t result_ttl_ms;       /* −1: the task does not say; 0: its result is not kept */
     const struct task_end *end;  /* of a dead letter for the hook; NULL for a task that runs */
 };

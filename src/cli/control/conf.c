@@ -14,6 +14,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
+#include "config/types/lanes_rule.h"
 #include "config/types/limits.h"
 #include "queue/calls.h"
 #include "queue/shared/limits.h"
@@ -38,6 +39,8 @@ static const char help[] =
     "  rate              starts of all workers together: 20/s, 100/m, 5000/h; none:\n"
     "                    no limit\n"
     "  burst             starts at once after a time without starts\n"
+    "  lanes_only        lanes that tasks may name: any, or named: those with\n"
+    "                    settings\n"
     "  lane:NAME         weight, max_running, rate and burst of a lane, such as\n"
     "                    '2, 10' or 'strict, -, 5/s'; none: those of lane:*\n"
     "  lane:*            default for lanes without settings of their own; none:\n"
@@ -58,7 +61,7 @@ static const char help[] =
     "  64  wrong usage\n"
     "  65  the value was refused\n" CLI_EXITS;
 
-enum kind { DURATION, NUMBER, SIZE, RATE };
+enum kind { DURATION, NUMBER, SIZE, RATE, LANE_KIND };
 
 /* A setting under its own name, and the form in which Redis stores it. */
 struct setting {
@@ -88,6 +91,7 @@ static const struct setting settings[] = {
      offsetof(struct config, dead.keep_number)},
     {"rate", "rate", RATE, true, 0, 0, offsetof(struct config, limits.rate)},
     {"burst", "burst", NUMBER, false, 1, MOST, offsetof(struct config, limits.burst)},
+    {"lanes_only", "lanes_only", LANE_KIND, false, 0, 0, 0},
 };
 #define SETTING_COUNT (sizeof settings / sizeof *settings)
 
@@ -153,6 +157,7 @@ static int parse_number(const struct setting *setting, const char *text, int64_t
         return units_parse_size(text, value);
     case NUMBER:
     case RATE:
+    case LANE_KIND:
         break;
     }
     return units_parse_integer(text, 0, INT64_MAX, value);
@@ -213,6 +218,16 @@ static int read_limit(const struct cli *cli, const char *name, const char *text,
     return status;
 }
 
+static int read_lane_kind(const struct cli *cli, const struct setting *setting, const char *text,
+                          struct buffer *stored)
+{
+    if (strcmp(text, "any") != 0 && strcmp(text, "named") != 0) {
+        return cli_usage(cli, "%s: invalid value '%s'; use any or named", setting->name, text);
+    }
+    (void)buffer_append_text(stored, text); /* checked by the caller */
+    return EX_OK;
+}
+
 /* Reads a value. Returns the key of the setting, or NULL after printing the error and setting
  * *status. */
 static const char *read_setting(const struct cli *cli, const char *name, const char *text,
@@ -233,6 +248,7 @@ static const char *read_setting(const struct cli *cli, const char *name, const c
         (void)buffer_append_text(stored, "0"); /* checked below */
     } else {
         *status = !setting || setting->kind == RATE ? read_limit(cli, name, text, stored)
+                  : setting->kind == LANE_KIND      ? read_lane_kind(cli, setting, text, stored)
                                                     : read_number(cli, setting, text, stored);
     }
     if (*status == EX_OK && buffer_append(stored, "", 1) != 0) {
@@ -272,7 +288,9 @@ static void configured_value(const struct cli *cli, const struct setting *settin
     const char *rate;
     int64_t value;
 
-    if (setting->kind == RATE) {
+    if (setting->kind == LANE_KIND) {
+        (void)snprintf(stored, VALUE_SIZE, "%s", lanes_rule_only(cli->config));
+    } else if (setting->kind == RATE) {
         memcpy(&rate, member, sizeof rate);
         (void)snprintf(stored, VALUE_SIZE, "%s", rate ? rate : "");
     } else {

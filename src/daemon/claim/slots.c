@@ -335,11 +335,17 @@ static void lower(const struct worker_context *worker, struct task *task)
     if (timeout_ms > 0 &&
         (task->timeout_ms == 0 || task->timeout_ms > timeout_ms)) { /* 0: it asks for none */
         task->timeout_ms = timeout_ms;
-        task_log_lowered(worker->refusals, task, "timeout", "[task] timeout_max");
+        task_log_lowered(worker->refusals, task,
+                         "its timeout is above [task] timeout_max: lowered");
     }
     if (attempts > 0 && task->max_attempts > attempts) {
         task->max_attempts = attempts;
-        task_log_lowered(worker->refusals, task, "max_attempts", "[retry] attempts_max");
+        task_log_lowered(worker->refusals, task,
+                         "its max_attempts is above [retry] attempts_max: lowered");
+    }
+    if (task->unlaned) {
+        task_log_lowered(worker->refusals, task,
+                         "its lane has no settings, and [lanes] only is named: ignored");
     }
 }
 

@@ -200,12 +200,9 @@ void task_log_ended(struct refusals *refusals, const struct attempt *attempt,
               ran ? " s" : "", lost ? "" : describe_outcome(outcome, done, then, sizeof then));
 }
 
-void task_log_lowered(struct refusals *refusals, const struct task *task, const char *field,
-                      const char *key)
+void task_log_lowered(struct refusals *refusals, const struct task *task, const char *what)
 {
     struct fields fields;
-    char what[64];
-    (void)snprintf(what, sizeof what, "its %s is above %s: lowered", field, key);
     if (refusals_note(refusals, REFUSAL_LOWERED, task->tid, what)) {
         describe_task(&fields, task, "lowered");
         log_event(LOG_NOTICE, LOG_ID_TASK_LOWERED, fields.list, fields.count, "task %s: %s",

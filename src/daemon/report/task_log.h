@@ -20,9 +20,8 @@ void task_log_ended(struct refusals *refusals, const struct attempt *attempt,
  * runner_events. */
 void task_log_halved(const struct attempt *attempt, size_t count);
 
-/* The task's own value of a field was lowered to that key of the configuration. */
-void task_log_lowered(struct refusals *refusals, const struct task *task, const char *field,
-                      const char *key);
+/* The task did not get what it asked for; what: "its timeout is above … : lowered". */
+void task_log_lowered(struct refusals *refusals, const struct task *task, const char *what);
 
 /* A process was killed but has not ended; see struct runner_events. */
 void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/types/lanes_rule.h"
 #include "config/types/limits.h"
 #include "queue/calls.h"
 #include "queue/shared/limits.h"
@@ -64,6 +65,7 @@ int shared_defaults_make(struct shared_defaults *shared_defaults, const struct c
         add_number(shared_defaults, "dead_keep_number", config->dead.keep_number) ||
         add(shared_defaults, "rate", config->limits.rate ? config->limits.rate : "") ||
         add_number(shared_defaults, "burst", config->limits.burst) ||
+        add(shared_defaults, "lanes_only", lanes_rule_only(config)) ||
         add_lanes(shared_defaults, config->lanes.list)) {
         shared_defaults_free(shared_defaults);
         return -1;

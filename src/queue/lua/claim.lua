@@ -18,6 +18,10 @@ end
 -- Answers a claimed task. Workers ask their done-check by how its earlier attempts ended.
 local function add_claimed(task, out)
   out.claimed[#out.claimed + 1] = answer(task)
+  if task.is_unlaned then
+    out.unlaned = out.unlaned or {}
+    out.unlaned[#out.unlaned + 1] = task.token
+  end
   if task.history == '' then
     return
   end
@@ -122,7 +126,11 @@ local function judge(q, task, record, out)
   local reason = task.bound and refusal(q, task)
   if reason then
     return leat.refuse(q, task, reason)
-  elseif out.alone or out.left < 1 then
+  end
+  if task.lane and not leat.lane_of(q, task.lane) then
+    task.lane, task.is_unlaned = nil, true
+  end
+  if out.alone or out.left < 1 then
     return leat.requeue(q, task)
   elseif task.crashes > 0 and not may_start(q, task, out) then
     return hold_back(q, task, out)
@@ -372,8 +380,10 @@ local function settle_rate(q, out, room)
 end
 
 -- The last parts of the reply, which are left out if they are empty: nearly always.
-local function more_of(causes, reasons, unread)
-  if unread then
+local function more_of(causes, reasons, unread, unlaned)
+  if unlaned then
+    return causes or {}, reasons or {}, unread or {}, unlaned
+  elseif unread then
     return causes or {}, reasons or {}, unread
   elseif reasons then
     return causes or {}, reasons
@@ -406,7 +416,8 @@ end
 -- running them: dead letters, or cancelled; {token, causes, beside} of claimed tasks that were tried before, one cause
 -- for each earlier attempt, and 1 if it may run beside others (a task with crashes and without that runs alone); the
 -- reason of each task that was ended, in the same order; named tokens that this call has
--- not looked at, as the tasks before them were very large: name them again. With why 'rate', some tasks may have been
+-- not looked at, as the tasks before them were very large: name them again; tokens of claimed tasks whose lane is not
+-- named in conf, and so counts as none. With why 'rate', some tasks may have been
 -- claimed.
 -- Deferred tokens are unclaimed: name them again when nothing runs. Until then, a worker without tasks that claims
 -- takes one of them, and one that starts a scan requeues them. A named token that is in none of these lists no
@@ -474,7 +485,7 @@ function leat.claim(keys, args)
   end
   return {
     PROTOCOL, q.now_text, lease, str(closed_until), why, q.due or '0', cursor, out.claimed, out.deferred, q.ended,
-    more_of(out.causes, q.reasons, out.unread)
+    more_of(out.causes, q.reasons, out.unread, out.unlaned)
   }
 end
 

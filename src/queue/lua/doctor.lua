@@ -264,7 +264,7 @@ function checks.waiting(q, tid)
     return nil
   end
   local task = decode('w', list)
-  if leat.is_laned(q, tid, task.lane or '') then
+  if leat.is_laned(q, tid, task.lane) then
     return nil
   end
   local following = task.unique and redis.call('HGET', q[NAMES], 'n:' .. task.unique)

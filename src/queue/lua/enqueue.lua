@@ -26,7 +26,7 @@ local function check_fields(q, fields, index)
     fail('REFUSED task ' .. index .. ': ' .. leat.LANE_PROBLEM)
   end
   local item = {
-    fields = fields, id = value_of('id'), lane = lane, unique = value_of('unique'), bytes = bytes,
+    fields = fields, id = value_of('id'), lane = leat.lane_of(q, lane), unique = value_of('unique'), bytes = bytes,
     follow = value_of('unique_next') == '1', expires = seen.expires,
   }
   local problem = leat.name_problem(item) or leat.size_problem(q, item)

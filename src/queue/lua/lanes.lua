@@ -48,15 +48,24 @@ local function spec_of(q, lane)
   q.specs = q.specs or {}
   local spec = q.specs[lane]
   if not spec then
-    local settings = leat.lane_settings(q, lane)
+    local settings, is_named = leat.lane_settings(q, lane)
     local parts = leat.spec_parts(settings ~= '' and leat.is_lane(settings) and settings or '')
     spec = {
-      strict = parts[1] == 'strict', step = 1 / math.max(number_or(parts[1], 1), 0.001),
+      is_named = is_named, strict = parts[1] == 'strict', step = 1 / math.max(number_or(parts[1], 1), 0.001),
       most = number_or(parts[2]), every_us = leat.interval_us(parts[3]), burst = number_or(parts[4], DEFAULT_BURST),
     }
     q.specs[lane] = spec
   end
   return spec
+end
+
+-- The lane in which a task waits that names this lane (nil: none). With conf 'lanes_only' = 'named', a lane without
+-- settings of its own is none.
+function leat.lane_of(q, lane)
+  if lane and q.only_named == nil then
+    q.only_named = redis.call('HGET', q[CONF], 'lanes_only') == 'named'
+  end
+  return lane and (not q.only_named or spec_of(q, lane).is_named) and lane or nil
 end
 
 local function clock_name(spec)
@@ -135,12 +144,18 @@ function leat.to_lane(q, tid, lane)
   join_if_startable(q, lane)
 end
 
+-- Part of a whole step. lane: the one that the task names (nil: none). It may wait in the lane '', see lane_of.
 function leat.leave_lane(q, tid, lane)
-  zset_drop(q, LANED, member_of(lane, tid))
+  zset_drop(q, LANED, member_of('', tid))
+  if lane then
+    zset_drop(q, LANED, member_of(lane, tid))
+  end
 end
 
+-- lane: as in leave_lane.
 function leat.is_laned(q, tid, lane)
-  return redis.call('ZSCORE', q[LANED], member_of(lane, tid)) ~= false
+  return redis.call('ZSCORE', q[LANED], member_of('', tid)) ~= false
+    or lane ~= nil and redis.call('ZSCORE', q[LANED], member_of(lane, tid)) ~= false
 end
 
 -- Part of a whole step: the lane has a rate token or a free slot again.

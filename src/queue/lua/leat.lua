@@ -119,7 +119,8 @@ local function open(keys, wanted, group, consumer)
   -- All fields are set here, because Lua copies a table that grows.
   return setmetatable({
     group = group, consumer = consumer, undo = false, freed = false, now_us = nil, now = nil, now_text = nil,
-    plain = nil, due = nil, sizes = nil, ended = nil, unfit = nil, fence_floor = 0, unpack(keys),
+    plain = nil, due = nil, sizes = nil, ended = nil, unfit = nil, only_named = nil, fence_floor = 0,
+    unpack(keys),
   }, QUEUE)
 end
 

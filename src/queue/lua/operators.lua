@@ -187,7 +187,7 @@ local function dead_retry_step(q, id, task)
   -- It waits in a lane even without one of its own: there may be very many, and go is read before everything else.
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
   leat.watch_expiry(q, task, task.tid)
-  leat.to_lane(q, task.tid, task.lane or '')
+  leat.to_lane(q, task.tid, leat.lane_of(q, task.lane) or '')
   if task.id and not redis.call('HGET', q[NAMES], 'i:' .. task.id) then
     hash_set(q, NAMES, 'i:' .. task.id, task.tid)
   end

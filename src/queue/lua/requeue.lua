@@ -50,7 +50,7 @@ leat.unpack_waiting = unpack_waiting
 -- task without a lane waits in the lane '', because go is read before everything else.
 function leat.make_ready(q, tid, list)
   local task = decode('w', list)
-  local lane = task.lane
+  local lane = leat.lane_of(q, task.lane)
   leat.note_size(q, task.bytes)
   if lane or leat.has_lanes(q) then
     return leat.to_lane(q, tid, lane or '')
@@ -183,7 +183,7 @@ end
 function leat.drop_waiting(q, tid)
   local list = leat.unpack_waiting(hash_drop(q, WAITING, tid))
   zset_drop(q, DELAYED, tid)
-  leat.leave_lane(q, tid, list and decode('w', list).lane or '')
+  leat.leave_lane(q, tid, list and decode('w', list).lane)
 end
 
 -- Part of a whole step: drops the record, and releases what the attempt held while it ran. Returns the record.

@@ -111,9 +111,14 @@ local function is_max_task(value)
   return value == '0' or at_least(LEAST_MAX_TASK)(value)
 end
 
+local function is_lanes_only(value)
+  return value == 'any' or value == 'named'
+end
+
 local CHANGEABLE = {
   lease_ms = at_least(MIN_LEASE_MS), max_crashes = at_least(1), max_length = at_least(0), rate = is_rate,
   burst = at_least(1), max_task = is_max_task, dead_keep_ms = at_least(0), dead_keep_number = at_least(0),
+  lanes_only = is_lanes_only,
 }
 
 function leat.is_changeable(name)

@@ -232,7 +232,7 @@ local function dead_extra(id, fields)
 end
 
 local function waiting_state(q, task)
-  if leat.is_laned(q, task.tid, task.lane or '') then
+  if leat.is_laned(q, task.tid, task.lane) then
     return 'ready'
   end
   local score = redis.call('ZSCORE', q[DELAYED], task.tid)

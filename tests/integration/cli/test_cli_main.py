@@ -218,7 +218,7 @@ def test_conf(leat, queue):
     assert leat('conf', 'max_crashes', '2').stdout.splitlines() == [
         'lease             1m30s', 'max_crashes       2', 'max_length        7',
         'max_task          none', 'dead_keep         none', 'dead_keep_number  none', 'rate              none',
-        'burst             1']
+        'burst             1', 'lanes_only        any']
     assert 'max_task          64K\n' in leat('conf', 'max_task', '64K').stdout
     assert 'max_task          100000\n' in leat('conf', 'max_task', '100000').stdout
     assert 'max_task          none\n' in leat('conf', 'max_task', '0').stdout
@@ -228,5 +228,5 @@ def test_conf(leat, queue):
     assert '"lease_ms": 90000' in leat('conf', '--json').stdout
     assert leat('conf', 'dead_keep', '30d').returncode == 0
     assert 'dead_keep         4w2d' in leat('conf', 'dead_keep_number', '9').stdout
-    assert 'dead letters are kept for 4w2d, the newest 9' in leat('status').stdout
+    assert 'dead letters are kept for 4w2d, the newest 9, and 1 of tasks that never ran' in leat('status').stdout
     assert 'dead_keep         none' in leat('conf', 'dead_keep', 'none').stdout

@@ -67,6 +67,34 @@ def test_the_file_sets_a_default(daemon, queue, latch):
     wait_until(lambda: queue.counter('succeeded') == 9)
 
 
+@pytest.mark.parametrize('sections, only', [
+    ({}, 'any'),
+    ({'lanes': {'only': 'named', 'big': '2'}}, 'named'),
+    ({'security': {'commands': 'listed'}}, 'named'),
+    ({'security': {'commands': 'listed'}, 'lanes': {'only': 'any'}}, 'any'),
+    ({'security': {'commands': 'listed'}, 'lanes': {'*': '1, 5'}}, 'any'),
+], ids=['default', 'named', 'listed', 'listed, any', 'listed, default for lanes'])
+def test_lanes_that_tasks_may_name(daemon, queue, leat, folder, sections, only):
+    """With only = named, and by default where commands are listed, a task that names a lane without settings
+    runs in none, and the log says so. leat conf shows the value, and changes it for the next task."""
+    if 'security' in sections:
+        sections = {**sections, 'command.:': {'program': '/bin/true'}}
+    assert f'lanes_only        {only}' in leat('conf', config=sections).stdout
+    worker = daemon(sections).wait_ready()
+    assert queue.conf_set()['lanes_only'] == only
+    queue.redis.xadd(queue.stream, {'command': ':', 'lane': 'own'})
+    queue.redis.xadd(queue.stream, {'command': ':', 'lane': 'big'})
+    wait_until(lambda: queue.counter('succeeded') == 2)
+    said = 'its lane has no settings, and [lanes] only is named: ignored'
+    assert worker.log().count(said) == (only == 'named') + (only == 'named' and 'lanes' not in sections)
+    other = 'any' if only == 'named' else 'named'
+    assert f'lanes_only        {other}' in leat('conf', 'lanes_only', other).stdout
+    assert leat('conf', 'lanes_only', 'some').returncode == 64
+    [tid] = [queue.redis.xadd(queue.stream, {'command': ':', 'lane': 'own'}).decode()]
+    wait_until(lambda: queue.counter('succeeded') == 3)
+    assert (f'task {tid}: {said}' in worker.log()) == (other == 'named')
+
+
 def test_a_removed_setting_stays_removed(daemon, queue):
     """A worker's file does not restore a setting that an operator removed."""
     sections = {'limits': {'rate': '20/s'}, 'lanes': {'big': '2'}}

@@ -95,6 +95,8 @@ class Snapshot:
         self.running = {text(token): (text(state), text(consumer), text(tid), text(moved), pairs(bound))
                         for token, state, consumer, tid, moved, bound in running}
         self.stats, self.conf = dict(zip(stats[::2], stats[1::2])), pairs(conf)
+        # lanes without settings count as none
+        self.has_unlaned = self.conf.get('lanes_only') == b'named'
         self.pending = {text(token) for token in pending}
         self.last = {text(kind): id_of(id) for kind, id in zip(last[::2], last[1::2])}
         self.live = {task.tid: task for task in self.tasks}
@@ -135,7 +137,9 @@ class Snapshot:
             assert token in places and places[token].tid == tid, (token, tid)
             assert token in self.pending, token
             for name in ('id', 'unique', 'unique_for', 'lane'):
-                assert bound.get(name, b'') == places[token].get(name), (token, name, bound)
+                value = bound.get(name, b'')
+                unlaned = name == 'lane' and self.has_unlaned and not value
+                assert unlaned or value == places[token].get(name), (token, name, bound)
 
     def held_names(self):
         """Returns the follow-ups: tid → key. A task whose entry was deleted by hand lives in its record."""
@@ -198,7 +202,8 @@ class Snapshot:
             else:
                 assert score >= 0 and (member[:2] in (b'l:', b'u:') or text(member) in waits), member
         for tid, lane in self.laned.items():
-            assert tid in waits and waits[tid].get('lane') == lane, (tid, lane)
+            unlaned = self.has_unlaned and not lane
+            assert tid in waits and (unlaned or waits[tid].get('lane') == lane), (tid, lane)
 
     def lane_counts(self):
         found = {}
