@@ -16,6 +16,11 @@ def running(worker):
     wait_until(worker.descendants, 10, 'a task runs')
 
 
+def until(path):
+    """The beginning of a command that waits for the file."""
+    return f'until test -e {path}; do sleep 0.05; done; '
+
+
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
 def test_idle_worker_stops_at_once(daemon, queue, client, late, number):
     """Without tasks a stop is immediate, with status 0, and the consumer is deleted."""
@@ -74,12 +79,14 @@ def test_running_tasks_finish(daemon, queue, client, folder, late):
     wait_succeeded(queue, 3)
 
 
-def test_failures_count_while_stopping(daemon, queue):
+def test_failures_count_while_stopping(daemon, queue, folder):
     """A task that fails during the drain is retried later, with its attempt counted."""
     worker = daemon({'retry': {'base': '1h', 'cap': '1h'}}).wait_ready()
-    queue.add({'command': 'sleep 0.5; exit 1'})
+    queue.add({'command': until(folder / 'stops') + 'exit 1'})
     running(worker)
     worker.terminate()
+    worker.wait_log('stopping: running tasks may finish')
+    (folder / 'stops').touch()
     assert worker.wait_exit() == 0
     assert queue.counter('retried') == 1 and queue.redis.zcard(queue.delayed) == 1
 
@@ -170,10 +177,12 @@ def test_redis_comes_back_while_stopping(daemon, queue, redis_server, folder):
     queue.redis = redis_server.client()
     queue.load()
     worker = daemon({'queue': {'lease': '20s'}, 'shutdown': {'drain': '20s'}}).wait_ready()
-    queue.add({'command': f'sleep 0.5; echo >> {folder}/runs'})
+    queue.add({'command': until(folder / 'stops') + f'echo >> {folder}/runs'})
     running(worker)
     redis_server.kill()
     worker.terminate()
+    worker.wait_log('stopping: running tasks may finish')
+    (folder / 'stops').touch()
     wait_file(folder / 'runs')
     redis_server.restart()
     assert worker.wait_exit() == 0
