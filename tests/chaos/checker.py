@@ -4,11 +4,12 @@ Events, all with `t` and `e`:
 
     meta      lease_ns, late_ns (the machine's delay), max_attempts, max_crashes, permanent (an exit
               code that is not retried), workers, wall_ns (wall clock less CLOCK_BOOTTIME)
-    invoke    n, payload, fails, code, kills, key ('' for none): an enqueue is sent; then one of
+    invoke    n, payload, fails, code, kills, key ('' for none), bad (it may not start): an enqueue is sent; then one of
               ok {n, what, tid}, fail {n} (it was refused), info {n} (the outcome is unknown)
     cancel    n, tid is sent; cancelled {n, state} its reply
     up, down {status}  a daemon: w, pid
-    fault     id, kind, w (-1: all; kind starved: the machine gave it no processor); healed {id}
+    fault     id, kind, w (-1: all; kind starved: the machine gave it no processor); healed {id}. Kind redis-forgets:
+              at its end, Redis has forgotten what happened since its beginning
     heal      all faults have ended; drained: the queue is empty
     claim     w, token, n, tid, attempt, crashes, fence: Redis's reply
     finish    w, call, results [[token, outcome, cause]]: it is on its way to Redis;
@@ -24,7 +25,7 @@ Violation = namedtuple('Violation', 'invariant n text')  # n: -1 if it is about 
 FINISHED = ('ok', 'cancelled')
 # faults that end a daemon, with its exit status; 75: Redis did not take all outcomes
 ENDS = {'kill': {-9}, 'guard-kill': {-9}, 'term': {0, 75}}
-NO_CRASH = ('redis-outage',)  # faults that explain no crash
+NO_CRASH = 'redis-'  # faults of these kinds explain no crash
 CLOCK_NS = 10 ** 7  # resolution of the wall clock in ms
 MORE_DESCRIPTORS = 8
 BUSY = 500  # calls per second that bring no task; a few renewals, scans and wakeups are usual
@@ -78,11 +79,12 @@ class Facts:
         self.ok = {event['n']: event for event in self.of['ok']}
         self.info = {event['n'] for event in self.of['info']}
         self.number_of = {event['tid']: event['n'] for event in self.of['ok'] if event['what'] == 'new'}
-        self.claims = {}  # token → the claim; each token is claimed once
+        self.forgotten = self._forgotten()
+        self.claims = defaultdict(list)  # of a token, which is claimed once unless Redis has forgotten it
         self.claims_of = defaultdict(list)
         for claim in self.of['claim']:
             self.number_of[claim['tid']] = claim['n']
-            self.claims.setdefault(claim['token'], claim)
+            self.claims[claim['token']].append(claim)
             self.claims_of[claim['n']].append(claim)
         self.runs_of = self._runs(events)
         self.results_of = self._results(events)
@@ -90,9 +92,31 @@ class Facts:
         for letter in self.final['dead']:
             self.letters[letter['n']].append(letter)
         self.cancels = {event['n']: event['t'] for event in reversed(self.of['cancel'])}
-        self.cancelled = {event['n'] for event in self.of['cancelled'] if event['state'] == 'cancelled'}
+        self.cancelled = {event['n'] for event in self.of['cancelled']
+                          if event['state'] == 'cancelled' and not self.was_forgotten(event['t'])}
         self.index_of = {event['pid']: event['w'] for event in self.of['up']}
         self.faults = self._faults()
+
+    def _forgotten(self):
+        """[(since, until)] of what Redis has forgotten."""
+        ends = {event['id']: event['t'] for event in self.of['healed']}
+        return [(event['t'], ends[event['id']]) for event in self.of['fault'] if event['kind'] == 'redis-forgets']
+
+    def was_forgotten(self, since, until=None):
+        """Whether Redis may have forgotten what it did at that time."""
+        return any(since <= end and (until or since) >= begin for begin, end in self.forgotten)
+
+    def is_forgotten(self, n):
+        """Whether Redis may have forgotten that the task was enqueued."""
+        until = self.ok[n]['t'] if n in self.ok else None
+        return n in self.tasks and self.was_forgotten(self.tasks[n]['t'], until)
+
+    def claim(self, token, when):
+        """The claim of that token which counted at that time, or None."""
+        return next((claim for claim in reversed(self.claims.get(token, [])) if claim['t'] <= when), None)
+
+    def claim_of(self, result):
+        return self.claim(result.token, result.sent)
 
     def _runs(self, events):
         found, order = {}, defaultdict(list)
@@ -111,12 +135,15 @@ class Facts:
             if event['e'] == 'finish':
                 calls[event['call']] = []
                 for token, outcome, _ in event['results']:
-                    n = self.claims[token]['n'] if token in self.claims else -1
+                    claim = self.claim(token, event['t'])
+                    n = claim['n'] if claim else -1
                     calls[event['call']].append(Result(n, token, outcome, event['t']))
                     found[n].append(calls[event['call']][-1])
             elif event['e'] == 'finished':
                 for result, state in zip(calls[event['call']], event['states']):
-                    result.state, result.answered = state, event['t']
+                    result.answered = event['t']
+                    if not self.was_forgotten(event['t']):
+                        result.state = state
         return found
 
     def _faults(self):
@@ -177,6 +204,8 @@ def lost(facts):
         if n in facts.cancelled and any(ends):
             yield Violation('I1', n, 'it was cancelled before it began, and ended otherwise')
         answer = facts.ok.get(n)
+        if facts.is_forgotten(n) and not any(ends):
+            continue
         if answer and answer['what'] == 'new' and sum(ends) != 1:
             yield Violation('I1', n, f'ended in {sum(ends)} ways: success {ends[0]}, dead letter {ends[1]}')
         elif (not answer and n not in facts.info or answer and answer['what'] == 'exists') and (
@@ -195,7 +224,7 @@ def unearned(facts):
     """I2: a task with an accepted success ran to exit status 0 before."""
     for n in list(facts.results_of):
         for result in facts.accepted(n, 'success'):
-            claim = facts.claims.get(result.token)
+            claim = facts.claim_of(result)
             if not claim or not any(run.fence == claim['fence'] and run.code == 0 and run.end <= result.answered
                                     for run in facts.runs_of[n]):
                 yield Violation('I2', n, f'success of {result.token} accepted without a run that exited with 0')
@@ -215,13 +244,12 @@ def overlapping(facts):
 def fences(facts):
     """I4: fencing tokens grow, and nothing is accepted from an attempt after a newer one has started."""
     for n, claims in list(facts.claims_of.items()):
-        tokens = {}
-        for claim in sorted(claims, key=lambda one: one['fence']):
-            if tokens.setdefault(claim['fence'], claim['token']) != claim['token']:
-                yield Violation('I4', n, f'fence {claim["fence"]} was given twice')
-        newer = sorted((claim['fence'], claim['t']) for claim in claims)
+        for fence, times in Counter(claim['fence'] for claim in claims).items():
+            if times > 1:
+                yield Violation('I4', n, f'fence {fence} was given twice')
+        newer = sorted((claim['fence'], claim['t']) for claim in claims if not facts.was_forgotten(claim['t']))
         for result in facts.results_of[n]:
-            mine = facts.claims[result.token]['fence']
+            mine = facts.claim_of(result)['fence']
             later = [when for fence, when in newer if fence > mine]
             if result.accepted() and later and min(later) < result.sent:
                 yield Violation('I4', n, f'{result.outcome} of {result.token}, fence {mine}, was accepted after '
@@ -230,6 +258,17 @@ def fences(facts):
         ordered = [run.fence for run in sorted(runs, key=lambda one: one.start)]
         if any(later <= earlier for earlier, later in zip(ordered, ordered[1:])):
             yield Violation('I4', n, f'fences of its runs do not grow: {ordered}')
+
+
+def too_many_crashes(facts, n, crashes, until):
+    """Why the task cannot have so many crashes by then; '' if it can. An outage is nobody's crash. Before its last
+    crash a task runs alone: not all of them can be by tasks beside it that kill the worker."""
+    felt = [kind for begin, end, _, kind in facts.faults if begin <= until and end >= facts.tasks[n]['t']]
+    others = [kind for kind in felt if kind != 'killer' and not kind.startswith(NO_CRASH)]
+    killers = min(felt.count('killer'), facts.meta['max_crashes'] - 1)
+    if facts.tasks[n]['kills'] or crashes <= len(others) + killers:
+        return ''
+    return f'{len(others)} faults explain {crashes} crashes'
 
 
 def cause_is_right(facts, n, letter):
@@ -246,13 +285,9 @@ def cause_is_right(facts, n, letter):
     elif letter['cause'] == 'crash':
         if letter['crashes'] != meta['max_crashes']:
             return f'after {letter["crashes"]} crashes'
-        since, until = facts.tasks[n]['t'], letter['died_ms'] * 10 ** 6 - meta['wall_ns']
-        # before its last crash it runs alone: not all of them can be by tasks beside it that kill the worker
-        felt = [fault for fault in facts.faults if fault[0] <= until and fault[1] >= since]
-        others = [fault for fault in felt if fault[3] not in ('killer', *NO_CRASH)]
-        killers = sum(fault[3] == 'killer' for fault in felt)
-        if not task['kills'] and len(others) + min(killers, meta['max_crashes'] - 1) < meta['max_crashes']:
-            return f'{len(others)} faults explain {letter["crashes"]} crashes'
+        return too_many_crashes(facts, n, letter['crashes'], letter['died_ms'] * 10 ** 6 - meta['wall_ns'])
+    elif letter['cause'] == 'refused':
+        return '' if task.get('bad') else 'nothing is wrong with it'
     else:
         return 'nothing here ends so'
     return ''
@@ -264,6 +299,13 @@ def budgets(facts):
     for n, runs in list(facts.runs_of.items()):
         if any(run.attempt > facts.meta['max_attempts'] for run in runs):
             yield Violation('I5', n, f'an attempt too many: {runs}')
+    for n, claims in list(facts.claims_of.items()):
+        wrong = [why for claim in claims if n in facts.tasks
+                 and (why := too_many_crashes(facts, n, claim['crashes'], claim['t']))]
+        if wrong:
+            yield Violation('I5', n, f'it was claimed with crashes that did not happen: {wrong[0]}')
+        if facts.tasks.get(n, {}).get('bad'):
+            yield Violation('I5', n, 'it may not start, and was claimed')
     for n, letters in list(facts.letters.items()):
         if len(letters) > 1:
             yield Violation('I5', n, f'{len(letters)} dead letters')
@@ -287,7 +329,7 @@ def repeated(facts):
         for before, after in zip(ordered, ordered[1:]):
             given_back = any(
                 result.outcome in ('retry', 'release') and before.start <= result.sent <= after.start
-                and facts.claims[result.token]['fence'] == before.fence for result in facts.results_of[n])
+                and facts.claim_of(result)['fence'] == before.fence for result in facts.results_of[n])
             failed = before.code not in (None, 0) and before.code == facts.tasks.get(n, {}).get('code')
             w = facts.index_of.get(before.daemon, -1)
             felt = facts.disturbances(w, before.start - facts.lease, after.start)

@@ -16,7 +16,7 @@ OF_WAYS = {'cut': (0, 0.1), 'half-open': (0.1, 3 * LEASE_S), 'deaf': (0.1, 3 * L
            'drop-reply': (0.5, 2), 'drop-command': (0.5, 2)}
 OF_REDIS = {'redis-kill': (0, 1.5 * LEASE_S), 'redis-stop': (0.1, 1.5 * LEASE_S), 'redis-flush': (0, 0.1),
             'redis-group': (0, 0.1), 'redis-oom': (0.1, 1), 'redis-readonly': (0.1, 1),
-            'redis-outage': (1.1 * LEASE_S, 2 * LEASE_S),
+            'redis-outage': (1.1 * LEASE_S, 2 * LEASE_S), 'redis-forgets': (0.05, LEASE_S),
             'redis-noreplicas': (0.1, 1), 'redis-failover': (0.1, LEASE_S), 'redis-disk-full': (0.1, LEASE_S)}
 # between hosts: each is equally likely to be shorter or longer than the lease
 OF_LINKS = dict.fromkeys(('link-silent', 'link-lost-to', 'link-lost-from', 'link-reset', 'link-unreachable',
@@ -195,6 +195,13 @@ class Chaos:
     def _redis_outage(self, fault, begins):
         """Longer than the lease."""
         self._redis_kill(fault, begins)
+
+    def _redis_forgets(self, fault, begins):
+        """At the end, Redis is killed and comes back as it was at the beginning."""
+        if begins:
+            fault.began = self._rig.server.remember()
+        elif not self._rig.server.forget(fault.began):
+            self.done[fault.name] -= 1
 
     def _redis_stop(self, _, begins):
         if begins:

@@ -16,7 +16,7 @@ from hosts import Host, Link
 from servers import Servers
 from starvation import Starvation
 from witness import Witness
-from workload import PERMANENT
+from workload import PERMANENT, mark
 
 MAX_ATTEMPTS, MAX_CRASHES = 3, 3
 RESTART_S = 0.2
@@ -184,7 +184,7 @@ class Rig:
             letters.append({
                 'n': int(fields.get(b'N', -1)), 'cause': own.get('leat.cause', ''),
                 'attempts': int(own.get('leat.attempts', 0)), 'crashes': int(own.get('leat.crashes', 0)),
-                'payload': fields.get(b'payload', b'').decode(), 'died_ms': int(own.get('leat.died', 0))})
+                'payload': mark(fields.get(b'payload', b'').decode()), 'died_ms': int(own.get('leat.died', 0))})
         redis = self.admin
         left = {'stream': redis.xlen(queue.stream), 'go': redis.xlen(queue.go),
                 'waiting': redis.hlen(queue.waiting), 'delayed': redis.zcard(queue.delayed),

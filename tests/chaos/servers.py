@@ -1,6 +1,8 @@
 """The redis-servers of a run: the master, and if wanted a replica that can take its place."""
+import contextlib
 import os
 import time
+from pathlib import Path
 
 from harness.polling import wait_until
 from harness.servers.server import RedisServer
@@ -18,7 +20,7 @@ class Servers:
         """host: where they run; a replica and a small disk need one."""
         self._host, self._folder = host, folder
         self.socket = str(folder / 'redis.sock')
-        self._clients, self.disks = [], {}
+        self._clients, self.disks, self.forgets = [], {}, 0
         self._servers = [self._make(n, replica, disk) for n in range(2 if replica else 1)]
         self.master, self.replica = self._servers[0], None
         self._point()
@@ -30,7 +32,8 @@ class Servers:
     def _make(self, n, replica, disk):
         folder = self._folder / f'redis-{n}'
         (folder / 'data').mkdir(parents=True)
-        options = {'appendonly': 'yes', 'appendfsync': 'everysec', 'dir': folder / 'data'}
+        options = {'appendonly': 'yes', 'appendfsync': 'everysec', 'dir': folder / 'data',
+                   'auto_aof_rewrite_percentage': 0}  # it only grows: see remember()
         if replica:
             # in a network of their own, where no other process can have this port
             options.update(port=PORT + n, bind='127.0.0.1', repl_diskless_sync_delay=0)
@@ -67,6 +70,32 @@ class Servers:
 
     def restart(self):
         self.master.restart()
+
+    def _appended(self):
+        """The master's AOF: its files and their sizes."""
+        folder = self.master.options['dir'] / 'appendonlydir'
+        if self.master in self.disks:
+            folder = Path(f'/proc/{self._host.pid}/root{folder}')
+        return {path: path.stat().st_size for path in folder.iterdir()}
+
+    def remember(self):
+        """A snapshot of what the master knows now, or a little later. Its AOF only grows, so the sizes are enough.
+        During an fsync, Redis answers before it writes."""
+        client = self.master.client()
+        with contextlib.closing(client):
+            wait_until(lambda: client.info('persistence')['aof_buffer_length'] == 0, message='Redis has written its AOF')
+        return self._appended()
+
+    def forget(self, remembered):
+        """Kills the master, and starts it with what it knew then. Returns False if it has rewritten its AOF
+        since: then it forgets nothing."""
+        self.master.kill()
+        same = set(self._appended()) == set(remembered)
+        for path, size in remembered.items() if same else ():
+            os.truncate(path, size)
+        self.forgets += same
+        self.restart()
+        return same
 
     def fill_disk(self):
         self._host.fill(self.disks[self.master])

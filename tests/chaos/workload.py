@@ -1,5 +1,7 @@
 """The tasks of a run, and the producer that enqueues them while Redis comes and goes."""
 import contextlib
+import time
+import zlib
 
 import redis
 from redis.backoff import NoBackoff
@@ -11,7 +13,16 @@ KEYS, LANES = 8, 5
 ALWAYS = 1000          # this many attempts fail
 PERMANENT = 100        # an exit code that is not retried
 KILLER_EVERY_S = 20.0
-PAYLOAD = 40           # maximum bytes
+PAYLOAD = 40           # maximum bytes, of all but the large ones
+LARGE_EVERY_S = 5.0
+LARGE = 2 ** 20, 2 ** 26  # bytes, most of them near the least
+AHEAD_MS = 3000        # an id that a producer chooses can be so far ahead of the clock
+TOO_LONG = 'k' * 2000  # a unique key that no task may have
+
+
+def mark(payload):
+    """What the history keeps of a payload, in hex."""
+    return payload if len(payload) <= 2 * PAYLOAD else f'{len(payload)} bytes, {zlib.crc32(payload.encode()):08x}'
 
 
 class Task:
@@ -32,11 +43,20 @@ class Task:
         # like a producer that does not know the functions
         self.plain = not (self.key or self.lane or self.due) and randomly.random() < 0.5
         self.payload = randomly.randbytes(randomly.randrange(PAYLOAD)).hex()
+        # of the plain ones: some have ids that the producer chose, and some may not start
+        self.own_id = self.plain and randomly.random() < 0.05
+        self.is_bad = self.plain and randomly.random() < 0.01
+
+    def enlarge(self, randomly):
+        least, most = LARGE
+        size = int(least * (most / least) ** (randomly.random() ** 3))
+        self.payload = f'{self.n:08x}' * (size // 8)
 
     def fields(self):
         fields = {'N': self.n, 'MS': self.ms, 'FAILS': self.fails, 'CODE': self.code, 'LEFT': self.left,
                   'KILLS': self.kills, 'payload': self.payload}
-        fields.update({name: value for name, value in (('unique', self.key), ('lane', self.lane)) if value})
+        unique = TOO_LONG if self.is_bad else self.key
+        fields.update({name: value for name, value in (('unique', unique), ('lane', self.lane)) if value})
         return fields
 
 
@@ -49,16 +69,19 @@ class Producer:
     def __init__(self, queue, writer, randomly, rate):
         self.queue, self._writer, self._randomly, self._rate = queue, writer, randomly, rate
         self.count = self.taken = 0
-        self._killer_at, self._paused_until = 5.0, None
-        self._recent = []
+        self._killer_at, self._large_at, self._paused_until = 5.0, LARGE_EVERY_S, None
+        self._recent, self._forgets, self._last_ms = [], 0, 0
 
     @staticmethod
     def connect(server):
         """A client that sends everything once and notices soon that there is no answer."""
         return server.client(socket_timeout=0.5, socket_connect_timeout=0.5, retry=Retry(NoBackoff(), 0))
 
-    def turn(self, elapsed):
-        """Does everything that is due by now."""
+    def turn(self, elapsed, forgets):
+        """Does everything that is due by now. forgets: how often Redis has forgotten something, such as the end of
+        a pause."""
+        if forgets != self._forgets:
+            self._forgets, self._paused_until = forgets, elapsed
         self._resume(elapsed)
         for _ in range(20):
             if self.count >= elapsed * self._rate:
@@ -68,7 +91,10 @@ class Producer:
             if elapsed >= self._killer_at:
                 self._killer_at += KILLER_EVERY_S
                 task.kills, task.fails, task.key, task.left = 1, 0, '', 0
-                task.ms = max(task.ms, 200)
+                task.ms, task.own_id, task.is_bad = max(task.ms, 200), False, False
+            elif elapsed >= self._large_at:
+                self._large_at += LARGE_EVERY_S
+                task.enlarge(self._randomly)
             if not self._put(task):
                 break
             if self._randomly.random() < self.CANCEL and self._recent:
@@ -78,11 +104,12 @@ class Producer:
 
     def _put(self, task):
         """Returns False if there is no answer."""
-        self._writer.say('invoke', n=task.n, payload=task.payload, fails=task.fails, code=task.code,
-                         kills=task.kills, key=task.key)
+        self._writer.say('invoke', n=task.n, payload=mark(task.payload), fails=task.fails, code=task.code,
+                         kills=task.kills, key=task.key, bad=task.is_bad)
         try:
             if task.plain:
-                what, tid = 'new', self.queue.redis.xadd(self.queue.stream, task.fields()).decode()
+                what, tid = 'new', self.queue.redis.xadd(self.queue.stream, task.fields(), id=self._id(task)).decode()
+                self._last_ms = int(tid.split('-')[0])
             else:
                 what, tid = self.queue.enqueue(task.fields(), due=task.due)[0]
         except redis.exceptions.BusyLoadingError:
@@ -98,6 +125,13 @@ class Producer:
                 self.taken += 1
                 self._recent = self._recent[-20:] + [(task.n, tid)]
         return True
+
+    def _id(self, task):
+        """'*', or an id of the same ms as the last one, or of one ahead of the clock."""
+        if not task.own_id or not self._last_ms:
+            return '*'
+        ahead = int(time.time() * 1000) + self._randomly.randrange(AHEAD_MS)
+        return f'{max(self._last_ms, self._randomly.choice([0, ahead]))}-*'
 
     def _cancel(self, n, tid):
         self._writer.say('cancel', n=n, tid=tid)
