@@ -63,11 +63,11 @@ const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t cap
         "\",\"slots\":%zu,\"capacity\":%zu,\"running\":%zu,\"state\":\"%s\",\"started_ms\":%" PRId64
         ",\"kill_grace_ms\":%" PRId64 ",\"succeeded\":%" PRIu64 ",\"retried\":%" PRIu64
         ",\"dead\":%" PRIu64 ",\"cancelled\":%" PRIu64 ",\"rate\":%.3f,\"fence\":%" PRId64
-        ",\"unclaimed\":[",
+        ",\"joined\":%" PRId64 ",\"unclaimed\":[",
         heartbeat->host, (long)getpid(), slots, capacity, running, state,
         heartbeat->started_wall_ms, kill_grace_ms, heartbeat->ended[VERDICT_SUCCESS],
         heartbeat->ended[VERDICT_RETRY], heartbeat->ended[VERDICT_DEAD],
-        heartbeat->ended[VERDICT_CANCELLED], heartbeat->rate, heartbeat->fence);
+        heartbeat->ended[VERDICT_CANCELLED], heartbeat->rate, heartbeat->fence, heartbeat->joined);
     for (size_t i = 0; i < unclaimed->count; i++) {
         (void)buffer_printf(&heartbeat->text, "%s\"%s\"", i > 0 ? "," : "", unclaimed->tokens[i]);
     }

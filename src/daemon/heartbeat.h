@@ -22,6 +22,7 @@ struct heartbeat {
     int64_t counted_ns;       /* when that was */
     double rate;              /* ended attempts per second, smoothed */
     int64_t fence;            /* the greatest fencing token that the worker was given */
+    int64_t joined;           /* the number of the newest worker that it has heard of */
     struct buffer text;
 };
 

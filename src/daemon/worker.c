@@ -69,6 +69,7 @@ static const char *make_heartbeat(void *context)
     outcomes_unclaimed_tokens(worker->outcomes, &unclaimed);
     claim_loop_tokens(worker->claim_loop, &unclaimed);
     worker->heartbeat.fence = claim_loop_fence(worker->claim_loop);
+    worker->heartbeat.joined = session_newest(worker->context.session);
     const char *text =
         heartbeat_text(&worker->heartbeat, (size_t)worker->context.config->queue.concurrency,
                        slots_most(worker->slots), runner_count(worker->runner),

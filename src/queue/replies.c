@@ -189,7 +189,8 @@ int queue_register_read(const redisReply *reply, struct queue_renew_reply *out)
     out->wakeup_id = value_text_at(reply, 6);
     out->settings = value_at(reply, 7);
     if (flag_at(reply, 5, &out->more) || !out->wakeup_id || !value_are_texts(out->settings) ||
-        out->settings->elements % 2) {
+        out->settings->elements % 2 ||
+        (reply->elements > 8 && value_number_at(reply, 8, &out->joined))) {
         return value_malformed();
     }
     return 0;
@@ -329,13 +330,27 @@ int queue_block_read(const struct queue *queue, const redisReply *reply,
     return walk_entries(queue, reply, entry, context);
 }
 
+/* The number in a wakeup "joined NUMBER", or 0. */
+static int64_t joined_in(const char *why)
+{
+    static const char head[] = "joined ";
+    return why && strncmp(why, head, sizeof head - 1) == 0
+               ? (int64_t)strtoll(why + sizeof head - 1, NULL, 10)
+               : 0;
+}
+
 static void read_rung(const redisReply *entries, struct queue_wakeup *wakeup)
 {
     bool missed = entries->elements >= QUEUE_WAKEUPS_KEPT;
-    *wakeup = (struct queue_wakeup){missed, missed, missed, missed};
+    *wakeup = (struct queue_wakeup){missed, missed, missed, missed, 0};
     for (size_t i = 0; i < entries->elements; i++) {
         /* The fields are one pair. */
         const char *why = value_text_at(value_at(value_at(entries, i), 1), 1);
+        int64_t joined = joined_in(why);
+        if (joined > 0) {
+            wakeup->joined = joined;
+            continue;
+        }
         bool cancel = why && strcmp(why, "cancel") == 0;
         bool task = why && (strcmp(why, "due") == 0 || strcmp(why, "lanes") == 0);
         bool known = task || (why && strcmp(why, "conf") == 0);

@@ -52,6 +52,7 @@ struct queue_renew_reply {
     bool more;                          /* from here on: register only */
     const char *wakeup_id;
     const struct redisReply *settings; /* array of texts: name and value of each setting in force */
+    int64_t joined;                    /* the number of the newest worker; 0: unknown */
 };
 int queue_renew_read(const struct redisReply *reply, struct queue_renew_reply *out);
 int queue_register_read(const struct redisReply *reply, struct queue_renew_reply *out);
@@ -101,6 +102,7 @@ struct queue_wakeup {
     bool pause;  /* an operator has paused, drained, or ended that; startable and settings are set,
                     too */
     bool cancel; /* a running task is to be ended at once */
+    int64_t joined; /* the number of the newest worker; 0: no worker has come */
 };
 /* Copies the last id of an XREAD reply to id. Returns 1 if there was one, 0 for nil, −1 if
  * malformed. */

@@ -161,6 +161,50 @@ def test_killers(made):
 
 # ---- a violation of each invariant
 
+def forget(made):
+    """Redis forgets what happened from 4 s to 5 s."""
+    made.fault(1, 4, 5, w=-1, kind='redis-forgets')
+
+
+def test_forgotten(made):
+    """What Redis has forgotten may be lost or run again, but with a greater fence. A task that was claimed from the
+    same entry is claimed from it again."""
+    forget(made)
+    made.enqueue(4.1, 1)
+    made.attempt(4.2, 1)
+    made.enqueue(3, 2)
+    made.attempt(4.2, 2)
+    made.claim(6, 2, fence=7)
+    made.events[-1]['token'] = 's2-1'
+    made.run(6.1, 2, fence=7)
+    made.say(6.3, 'finish', w=0, call=99, results=[['s2-1', 'success', '']])
+    made.say(6.4, 'finished', w=0, call=99, states=['ok'])
+    made.enqueue(3, 3)
+    made.say(4.1, 'cancel', n=3, tid='3-0')
+    made.say(4.2, 'cancelled', n=3, state='cancelled')
+    made.attempt(6, 3)
+    made.enqueue(6, 4, bad=True)
+    made.letter(6.1, 4, 'refused', 0)
+    assert made.found() == []
+
+
+@pytest.mark.parametrize('fence, beats, invariant', [(1, [], 'I4'), (2, [1.9], 'I3')])
+def test_forgotten_twice(made, fence, beats, invariant):
+    """A claim that Redis has forgotten excuses neither its fence for the next one, nor a run beside the next one."""
+    forget(made)
+    made.enqueue(3, 1)
+    made.claim(4.2, 1)
+    made.run(4.3, 1, code=None, beats=beats)
+    made.attempt(6, 1, fence=fence)
+    assert invariant in {found for found, _ in made.found()}
+
+
+def test_lost_but_not_forgotten(made):
+    made.enqueue(3, 1)
+    forget(made)
+    assert made.found() == [('I1', 1)]
+
+
 def test_i1_lost(made):
     """An enqueue with a reply has no outcome."""
     made.enqueue(3, 1)
@@ -285,6 +329,25 @@ def test_i5_letters(made, values):
         made.attempt(3 + i, 1, i, i, 'dead' if i == 3 else 'retry', code=1)
     made.letter(6.15, 1, **values)
     assert made.found() == [('I5', 1)]
+
+
+def test_i5_outages_are_no_crashes(made):
+    """A crash is counted, and only Redis was away."""
+    made.fault(1, 3.5, 6, w=-1, kind='redis-outage')
+    made.enqueue(3, 1)
+    made.claim(7, 1, crashes=1)
+    made.run(7.01, 1)
+    made.finish(7.15, 1)
+    assert made.found() == [('I5', 1)]
+
+
+def test_i5_bad(made):
+    """A task that may not start was claimed; a good one was refused."""
+    made.enqueue(3, 1, bad=True)
+    made.attempt(4, 1)
+    made.enqueue(3, 2)
+    made.letter(4, 2, 'refused', 0)
+    assert made.found() == [('I5', 1), ('I5', 2)]
 
 
 def test_i5_fails_never(made):

@@ -15,8 +15,9 @@
  *
  * FAULTS of these happen, in any order and at any step: a connection breaks, a daemon is stopped, it is killed alone
  * or with all its processes, the group is lost, a reply takes longer than a tick, Redis goes away and comes back, with
- * all that it knew or without the claims. Guards that are killed together with their daemon while their tasks live on
- * are left out, because cgroups handle them.
+ * all that it knew or without the claims, and then perhaps without one of the workers, of which all others have heard.
+ * Guards that are killed together with their daemon while their tasks live on are left out, because cgroups handle
+ * them.
  *
  * Each BUG removes one rule, and must be found: see run.
  */
@@ -49,6 +50,7 @@ byte moved[TASKS];        /* the worker that had claimed the former entry, whose
 byte crashes[TASKS];
 byte hold;                /* ticks for which nothing is claimed */
 byte outage;              /* ticks for which nothing is taken over, unless all workers return before */
+bool forgot;              /* nothing ends the outage early: workers tell of one that Redis does not know */
 bool away;                /* Redis answers nothing */
 
 /* ---- workers ---- */
@@ -279,7 +281,11 @@ inline return_worker(c)
 {
     awaited[c] = false;
     if
+#ifdef BUG_FORGETS_WORKERS
     :: outage > 0 && !awaited[0] && !awaited[1] && !awaited[2] ->
+#else
+    :: outage > 0 && !forgot && !awaited[0] && !awaited[1] && !awaited[2] ->
+#endif
         outage = 0;
         hold = 0
     :: else -> skip
@@ -684,7 +690,13 @@ end:
                 t++
             :: t < TASKS && !(place[t] == pending && record[t] != NONE) -> t++
             :: t >= TASKS -> break
-            od
+            od;
+            if
+            :: skip
+            :: awaited[0] && is_alive(0) && (awaited[1] || awaited[2]) -> awaited[0] = false; forgot = true
+            :: awaited[1] && is_alive(1) && (awaited[0] || awaited[2]) -> awaited[1] = false; forgot = true
+            :: awaited[2] && is_alive(2) && (awaited[0] || awaited[1]) -> awaited[2] = false; forgot = true
+            fi
         fi;
         t = 0;
         c = 0
@@ -735,7 +747,7 @@ active proctype clock()
         hold = hold - (hold > 0);
         outage = outage - (outage > 0);
         if
-        :: outage == 0 -> awaited[0] = false; awaited[1] = false; awaited[2] = false
+        :: outage == 0 -> awaited[0] = false; awaited[1] = false; awaited[2] = false; forgot = false
         :: else -> skip
         fi;
         c = 0;

@@ -62,6 +62,7 @@ struct session {
     connection_callback *block_callback;
     void *block_context;
     char wakeup_id[QUEUE_CURSOR_SIZE];
+    int64_t joined; /* the number of the newest worker that this one has heard of */
     enum redis_error error;
     char why[256];
 };
@@ -200,6 +201,7 @@ static void on_joined(void *context, const struct queue_renew_reply *reply, int6
     session->answered = true;
     session->why[0] = '\0';
     (void)snprintf(session->wakeup_id, sizeof session->wakeup_id, "%s", reply->wakeup_id);
+    session->joined = reply->joined;
     listen_for_wakeups(session);
     session->events.up(session->events.context, reply, sent_ns);
 }
@@ -284,6 +286,7 @@ static void on_wakeup(void *context, const struct redisReply *reply)
         return;
     }
     listen_for_wakeups(session);
+    session->joined = wakeup.joined > 0 ? wakeup.joined : session->joined;
     if (woken > 0) {
         session->events.woken(session->events.context, &wakeup);
     }
@@ -434,7 +437,13 @@ void session_reload(struct session *session)
 
 void session_left(struct session *session)
 {
+    session->joined = 0;
     server_left(session->server);
+}
+
+int64_t session_newest(const struct session *session)
+{
+    return session->joined;
 }
 
 const struct config_redis *session_redis(const struct session *session)

@@ -54,6 +54,9 @@ void session_reload(struct session *session);
  * one of the config. */
 void session_left(struct session *session);
 
+/* Returns the number of the newest worker that this one has heard of at the server; 0: none. */
+int64_t session_newest(const struct session *session);
+
 /* The server's settings: always the same struct; its content may change while the session is
  * down. */
 const struct config_redis *session_redis(const struct session *session);

@@ -1,7 +1,8 @@
 do -- Renew and register.
 
--- The tokens that a heartbeat lists as not claimed, or nil: older workers do not list them. The second result is the
--- greatest fencing token that the worker was ever given, or 0.
+-- The tokens that a heartbeat lists as not claimed, or nil: older workers do not list them. Then the greatest fencing
+-- token that the worker was ever given, and the greatest number of a new worker that it has heard of, each 0 if it does
+-- not tell.
 function leat.read_unclaimed(text)
   local fine, heartbeat = pcall(cjson.decode, text)
   local list, unclaimed = fine and type(heartbeat) == 'table' and heartbeat.unclaimed, {}
@@ -13,15 +14,17 @@ function leat.read_unclaimed(text)
       unclaimed[token] = true
     end
   end
-  local fence = tonumber(heartbeat.fence) or 0
-  return unclaimed, fence > 0 and fence < 2 ^ 53 and fence or 0
+  local fence, joined = tonumber(heartbeat.fence) or 0, tonumber(heartbeat.joined) or 0
+  return unclaimed, fence > 0 and fence < EXACT and fence or 0, joined > 0 and joined < EXACT and joined or 0
 end
 
 -- Writes the record of a claimed task again, after somebody deleted it or Redis forgot the claim. Returns it packed, or
--- nil. If Redis forgot the claim, this does what the claim did. Otherwise the lane's counter still counts the task.
+-- nil. If Redis forgot the claim, this does what the claim did. Otherwise the lane's counter still counts the task. The
+-- id of an entry that was ahead of the clock at the worker's last claim (such as a producer can choose) may by now be
+-- that of another task.
 local function restore_record(q, token, fence)
   local task = fetch(q, token)
-  if not task or leat.misfit(task) then
+  if not task or leat.misfit(task) or fence > 0 and token:match('%d+') * 1000 > fence then
     return nil
   end
   task.fence = math.max(task.fence, fence)
@@ -119,19 +122,20 @@ local function renew_tokens(q, tokens, text)
 end
 
 -- If the clock of Redis was set back, and Redis has forgotten claims, tokens made from the time would repeat.
-local function note_fence(q, text)
-  local _, fence = leat.read_unclaimed(text)
-  if fence and fence > q.now_us and fence > number_or(redis.call('HGET', q[CONF], 'fence'), 0) then
+local function note_fence(q, fence)
+  if fence > q.now_us and fence > number_or(redis.call('HGET', q[CONF], 'fence'), 0) then
     redis.call('HSET', q[CONF], 'fence', str(fence))
   end
 end
 
 -- Renews the tokens, with the worker's heartbeat. Returns as renew_tokens. After an outage, the worker has returned
--- once this has lost nothing: whatever it still names then, Redis knows.
-local function beat(q, lease, tokens, text, registers)
-  local awaited = leat.note_outage(q, lease, registers)
+-- once this has lost nothing: whatever it still names then, Redis knows. told: see leat.note_outage.
+local function beat(q, lease, tokens, text, told)
+  local awaited = leat.note_outage(q, lease, told)
   local lost, cancelled = renew_tokens(q, tokens, text)
-  redis.call('HSET', q[WORKERS], q.consumer, q.now_text .. ' ' .. text)
+  if redis.call('HSET', q[WORKERS], q.consumer, q.now_text .. ' ' .. text) == 1 then
+    leat.has_joined(q)
+  end
   leat.note_beat(q)
   return lost, cancelled, awaited and #lost == 0
 end
@@ -304,7 +308,8 @@ end
 -- ARGV: group, consumer, heartbeat, number of defaults, then name and value of each (see leat_conf), then tokens
 -- as for leat_renew.
 -- Reply: PROTOCOL, now ms, lease ms, lost tokens, cancelled tokens, more (1: call again), the id of the last
--- wakeup, {name, value …} of these settings as they are in force.
+-- wakeup, {name, value …} of these settings as they are in force, the number of the newest worker, which the worker
+-- then tells as "joined" in its heartbeat, as it does with the number of a wakeup 'joined NUMBER'.
 -- Safe to stop: each step finds what an earlier call has done.
 function leat.register(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
@@ -315,12 +320,13 @@ function leat.register(keys, args)
   set_defaults(q, args, 5, last_default)
   redis.call('HSETNX', q[CONF], 'protocol', PROTOCOL)
 
-  note_fence(q, args[3])
+  local _, fence, told = leat.read_unclaimed(args[3])
+  note_fence(q, fence or 0)
   local tokens, keep = rest(args, last_default + 1), {}
   for _, token in ipairs(tokens) do
     keep[token] = true
   end
-  local lost, cancelled, returned = beat(q, leat.read_lease(q), tokens, args[3], true)
+  local lost, cancelled, returned = beat(q, leat.read_lease(q), tokens, args[3], told or 0)
   local _, more, problem = leat.hand_back(q, keep, leat.return_entry)
   if problem then
     error(problem, 0)
@@ -332,7 +338,7 @@ function leat.register(keys, args)
   local last = redis.call('XREVRANGE', q[BELL], '+', '-', 'COUNT', '1')
   return {
     PROTOCOL, q.now_text, leat.read_lease(q), lost, cancelled, more and 1 or 0, last[1] and last[1][1] or '0-0',
-    settings_in_force(q, args, 5, last_default),
+    settings_in_force(q, args, 5, last_default), leat.newest(q),
   }
 end
 

@@ -3,15 +3,24 @@ do -- Outages: until the workers have returned, nothing is taken over.
 -- After an outage of Redis, or a pause of all workers, the leases of all tasks have run out although their workers
 -- live. These return one after another, and the first must not take over what the others still have. Redis may also
 -- have forgotten which tasks were claimed, because it started from a snapshot, or another server became the master.
--- Then nothing starts either (outage_until in conf): a task that looks ready may run.
+-- Then nothing starts either (outage_until in conf): a task that looks ready may run. It may even have forgotten a
+-- worker, which it then cannot await. So each new worker gets a number, which all workers learn at once and tell when
+-- they register. If one of them tells a number that Redis does not know, nothing starts for one lease.
 --
--- stats has three fields for this:
+-- stats has four fields for this:
 -- beat: when any worker last renewed or registered (ms).
 -- server: the server and its data, as the last registration has seen them.
--- outage: 'UNTIL STARTS consumer …': the workers that have not returned. STARTS is 1 if nothing may start. At UNTIL
--- (ms), one lease after the end of the outage, a worker that has not returned is gone.
+-- joined: the number of the newest worker. It is a time in µs, so that no number is given again.
+-- outage: 'UNTIL STARTS JOINED consumer …': the workers that have not returned. At UNTIL (ms), one lease after the end
+-- of the outage, a worker that has not returned is gone. JOINED is what joined was when the outage ended. STARTS says
+-- when tasks may start:
 
-local BEAT, SERVER, OUTAGE = 'beat', 'server', 'outage'
+local NOW = 0
+local NOT_YET = 1 -- at UNTIL, or as WHOLE if a worker returns that tells no greater number than JOINED
+local WHOLE = 2 -- when all workers have returned: none of them knows of one that Redis has forgotten
+local AT_END = 3 -- at UNTIL: Redis has forgotten a worker
+
+local BEAT, SERVER, OUTAGE, JOINED = 'beat', 'server', 'outage', 'joined'
 
 -- Names are separated by blanks.
 local function listed(consumer)
@@ -19,19 +28,18 @@ local function listed(consumer)
 end
 
 local function parse(packed)
-  local until_ms, starts, names = (packed or ''):match('^(%d+) ([01])(.*)$')
-  if not until_ms then
-    return { until_ms = 0, starts = false, awaited = {} }
-  end
-  local outage = { until_ms = tonumber(until_ms), starts = starts == '1', awaited = {} }
-  for name in names:gmatch('%S+') do
+  local until_ms, starts, joined, names = (packed or ''):match('^(%d+) ([0-3]) (%d+)(.*)$')
+  local outage = {
+    until_ms = number_or(until_ms, 0), starts = number_or(starts, NOW), joined = number_or(joined, 0), awaited = {},
+  }
+  for name in (names or ''):gmatch('%S+') do
     outage.awaited[name] = true
   end
   return outage
 end
 
 local function write(q, outage)
-  local parts = { str(outage.until_ms), outage.starts and '1' or '0' }
+  local parts = { str(outage.until_ms), str(outage.starts), str(outage.joined) }
   for name in pairs(outage.awaited) do
     parts[#parts + 1] = name
   end
@@ -50,44 +58,70 @@ local function read_server()
 end
 
 -- An outage has ended now. Awaits the workers that were there when the last of all heartbeats came, and those that
--- an earlier outage still awaited at that time. Returns whether there are any.
-local function begin(q, former, beat, starts)
+-- an earlier outage still awaited at that time. Returns whether there is anything to wait for.
+local function begin(q, former, beat, starts, joined)
   local span = leat.read_reclaim(q)
   local outage = former.until_ms > beat and former or parse()
-  outage.until_ms, outage.starts = q.now + span, outage.starts or starts
+  outage.until_ms = q.now + span
+  if starts ~= NOW then
+    outage.starts, outage.joined = outage.starts == AT_END and AT_END or starts, joined
+  end
   local all = redis.call('HGETALL', q[WORKERS])
   for i = 1, #all, 2 do
     if number_or(all[i + 1]:match('^%d+'), 0) > beat - span then
       outage.awaited[listed(all[i])] = true
     end
   end
-  if not next(outage.awaited) then
+  if not next(outage.awaited) and outage.starts ~= AT_END then
     return false
   end
   write(q, outage)
-  if outage.starts then
+  if outage.starts ~= NOW then
     redis.call('HSET', q[CONF], 'outage_until', str(outage.until_ms))
   end
   return true
 end
 
--- Notes an outage if one has ended: nobody could renew for a lease, or, if the call is a registration, the server is
--- not that of the last registration. Returns whether workers are awaited, so that nothing may be taken over.
-function leat.note_outage(q, lease, registers)
-  local v = redis.call('HMGET', q[STATS], BEAT, SERVER, OUTAGE)
-  local beat = number_or(v[1], q.now)
-  local server = registers and read_server()
+-- Notes an outage if one has ended: nobody could renew for a lease, or a worker registers, and the server is not that
+-- of the last registration, or has forgotten a worker. told: the number that the worker tells, if it registers. Returns
+-- whether something is waited for, so that nothing may be taken over.
+function leat.note_outage(q, lease, told)
+  local v = redis.call('HMGET', q[STATS], BEAT, SERVER, OUTAGE, JOINED)
+  local beat, outage = number_or(v[1], q.now), parse(v[3])
+  -- An outage that ends later than that is from before the clock was set back.
+  local lasts = q.now < outage.until_ms and outage.until_ms <= q.now + leat.read_reclaim(q)
+  local server = told and read_server()
   local other = server and v[2] and v[2] ~= server
   if server and v[2] ~= server then
     redis.call('HSET', q[STATS], SERVER, server)
   end
-  if other or q.now - beat > lease and q.now - beat > leat.read_reclaim(q) then
-    leat.note_beat(q)
-    return begin(q, parse(v[3]), beat, other)
+  local stopped = lasts and outage.starts ~= NOW and not other
+  local joined = stopped and outage.joined or number_or(v[4], 0)
+  local starts = told and (told > joined and AT_END or told > 0 and WHOLE or NOT_YET) or NOW
+  if starts == AT_END then
+    redis.call('HSET', q[STATS], JOINED, str(math.max(told, number_or(v[4], 0))))
   end
-  local until_ms = v[3] and parse(v[3]).until_ms or 0
-  -- An outage that ends later than that is from before the clock was set back.
-  return q.now < until_ms and until_ms <= q.now + leat.read_reclaim(q)
+  if other or starts == AT_END and not stopped
+    or q.now - beat > lease and q.now - beat > leat.read_reclaim(q) then
+    leat.note_beat(q)
+    return begin(q, outage, beat, (other or starts == AT_END) and starts or NOW, joined)
+  elseif stopped and starts > outage.starts then
+    outage.starts = starts
+    write(q, outage)
+  end
+  return lasts
+end
+
+-- A worker has come that Redis does not know. All workers learn its number.
+function leat.has_joined(q)
+  local joined = math.max(q.now_us, number_or(redis.call('HGET', q[STATS], JOINED), 0) + 1)
+  redis.call('HSET', q[STATS], JOINED, str(joined))
+  leat.wake_workers(q, 'joined ' .. str(joined))
+end
+
+-- The number of the newest worker, as text.
+function leat.newest(q)
+  return redis.call('HGET', q[STATS], JOINED) or '0'
 end
 
 -- A worker has renewed or registered.
@@ -100,11 +134,11 @@ end
 function leat.has_returned(q, consumer)
   local outage = parse(redis.call('HGET', q[STATS], OUTAGE))
   outage.awaited[listed(consumer)] = nil
-  if next(outage.awaited) then
+  if next(outage.awaited) or outage.starts == NOT_YET or outage.starts == AT_END then
     return write(q, outage)
   end
   redis.call('HDEL', q[STATS], OUTAGE)
-  if outage.starts then
+  if outage.starts == WHOLE then
     redis.call('HDEL', q[CONF], 'outage_until')
     leat.wake_workers(q, 'conf')
   end

@@ -1,4 +1,5 @@
 """Outages of Redis that are longer than the lease, and pauses of all workers: they are nobody's crash."""
+import json
 import signal
 
 import pytest
@@ -141,3 +142,39 @@ def test_redis_forgets_claims(daemon, queue, redis_server, heartbeats):
     assert sorted(run.tid for run in heartbeats.runs()) == sorted(tids)
     assert all(run.ended for run in heartbeats.runs())
     assert queue.counter('crashes') == 0 and queue.counter('succeeded') == 6
+
+
+def heard_of(queue, worker):
+    """The number of the newest worker that this one told in its last heartbeat."""
+    told = [json.loads(value.split(b' ', 1)[1]) for value in queue.redis.hvals(queue.workers)]
+    return next((one['joined'] for one in told if one['pid'] == worker.pid), 0)
+
+
+@pytest.mark.parametrize('known', [True, False])
+def test_redis_forgets_a_worker(daemon, queue, redis_server, heartbeats, known):
+    """Redis comes back from a snapshot that was taken before a worker came and claimed a task. This worker does not
+    return. Another one has heard of it, whether the snapshot knows that one or not: it waits until the first run is
+    dead, and its fencing token is greater."""
+    other = daemon(start=known)
+    if known:
+        other.wait_ready()
+        wait_blocked(queue.redis, 1)
+        other.stop()
+    queue.add({'command': heartbeats.task(60)})
+    queue.redis.save()
+    forgotten = daemon()
+    heartbeats.wait_runs(1)
+    if known:
+        other.cont()
+    else:
+        other.start()
+    wait_until(lambda: heard_of(queue, other) == int(queue.redis.hget(queue.stats, 'joined')))
+    forgotten.stop()
+    redis_server.kill()
+    redis_server.restart()
+    queue.redis = redis_server.client()
+    heartbeats.wait_runs(2)
+    pass_time(LEASE_S)
+    first, second = heartbeats.runs()
+    assert_apart([first, second])
+    assert second.fence > first.fence and queue.counter('crashes') == 0

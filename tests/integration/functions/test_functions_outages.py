@@ -4,10 +4,19 @@ import pytest
 LEASE = 60000
 
 
+WORKERS = 'w1', 'w2', 'w3'
+
+
 @pytest.fixture(autouse=True)
 def workers(queue):
-    for name in ('w1', 'w2', 'w3'):
+    for name in WORKERS:
         queue.register(name)
+
+
+def told(queue, number=None):
+    """The heartbeat of a worker that has heard of all new workers, or of the one with that number."""
+    joined = queue.redis.hget(queue.stats, 'joined') if number is None else number
+    return f'{{"unclaimed":[],"joined":{int(joined)}}}'
 
 
 def begin(queue, consumer):
@@ -127,7 +136,7 @@ def test_another_server_stops_all_starts(queue):
     begin(queue, 'w2')
     queue.add({'command': 'x'})
     other_server(queue)
-    queue.register('w1')
+    queue.register('w1', heartbeat=told(queue))
     assert queue.claim('w1', 1)['why'] == 'outage' and taken_over(queue) == 0
     queue.register('w2')
     assert queue.claim('w1', 1)['why'] == 'outage'
@@ -152,8 +161,63 @@ def test_the_only_worker_waits_for_nobody(queue):
         queue.requeue(name)
     queue.add({'command': 'x'})
     other_server(queue)
-    queue.register('w1')
+    queue.register('w1', heartbeat=told(queue))
     assert len(queue.begin('w1')) == 1
+
+
+def closed_for_a_lease(queue, consumer):
+    claim = queue.claim(consumer, 1)
+    return claim['why'] == 'outage' and 0 < claim['closed'] - claim['now'] <= LEASE
+
+
+@pytest.mark.parametrize('first', ['w1', 'w2', 'unknown'])
+def test_a_forgotten_worker_is_waited_for(queue, first):
+    """Redis comes back without a worker that came after the snapshot. One worker that has heard of it, or that
+    worker itself, tells, even if another one that has not heard of it was first: nothing starts for one lease."""
+    queue.add({'command': 'x'})
+    known = queue.register('w1')['joined']
+    unknown = known + 1
+    other_server(queue)
+    if first == 'w2':
+        queue.register('w2', heartbeat=told(queue))
+    queue.register('new')
+    queue.register('w1' if first == 'w2' else first, heartbeat=told(queue, unknown))
+    for name in WORKERS:
+        queue.register(name, heartbeat=told(queue, known))
+        assert closed_for_a_lease(queue, name)
+    assert queue.register('w1', heartbeat=told(queue, unknown))['joined'] >= unknown
+    queue.redis.hset(queue.conf, 'outage_until', queue.now())
+    assert len(queue.begin('w1')) == 1
+
+
+def test_a_forgotten_worker_of_a_queue_without_others(queue):
+    """The snapshot is from before all workers: the first that returns has heard of another one."""
+    newest = queue.register('w1')['joined']
+    queue.redis.delete(queue.workers)
+    queue.redis.hdel(queue.stats, 'server', 'joined', 'beat')
+    queue.add({'command': 'x'})
+    queue.register('w1', heartbeat=told(queue, newest))
+    assert closed_for_a_lease(queue, 'w1')
+
+
+def test_all_known_workers_are_dead(queue):
+    """Nobody who has heard of all workers has returned: nothing starts for one lease."""
+    queue.add({'command': 'x'})
+    other_server(queue)
+    queue.register('new')
+    for name in WORKERS:
+        queue.requeue(name, died=True)
+    assert closed_for_a_lease(queue, 'new')
+
+
+def test_a_worker_that_stops_or_returns_is_not_new(queue):
+    """Only a worker that Redis does not know gets a number, and each number is greater than all before."""
+    one = queue.register('w1')['joined']
+    assert queue.register('w1')['joined'] == one
+    queue.requeue('w2')
+    assert queue.register('w1')['joined'] == one
+    two = queue.register('w4')['joined']
+    assert two > one and queue.entries('bell')[-1][1] == [b'why', b'joined %d' % two]
 
 
 def test_a_queue_without_workers_waits_for_nobody(queue):
@@ -177,22 +241,30 @@ def forget(queue):
     other_server(queue)
 
 
-TELLS = '{"unclaimed":[]}'
-
-
 def test_a_forgotten_claim_is_known_again(queue):
     """A worker that registers brings its task: nobody starts it, although it is delivered again; its lease runs
     from then on, and its success counts."""
     token = begin(queue, 'w2')
     forget(queue)
-    queue.register('w1', heartbeat=TELLS)
-    assert queue.register('w2', [token], heartbeat='{"unclaimed":[],"fence":9}')['lost'] == []
-    assert b' 1 9 ' in queue.redis.hget(queue.running, token)
-    queue.register('w3', heartbeat=TELLS)
+    queue.register('w1', heartbeat=told(queue))
+    fence = (queue.now() + LEASE) * 1000
+    assert queue.register('w2', [token], heartbeat=f'{{"unclaimed":[],"fence":{fence}}}')['lost'] == []
+    assert b' 1 %d ' % fence in queue.redis.hget(queue.running, token)
+    queue.register('w3', heartbeat=told(queue))
     assert queue.begin('w1', 5) == [] and queue.pending('w2') == [token]
-    assert queue.renew('w2', [token], heartbeat=TELLS)['lost'] == []
+    assert queue.renew('w2', [token], heartbeat=told(queue))['lost'] == []
     assert queue.finish('w2', token) == 'ok'
     assert queue.entries('stream') == queue.entries('go') == [] and queue.redis.hlen(queue.running) == 0
+
+
+def test_an_id_of_the_future_may_be_that_of_another_task(queue):
+    """A producer chose an id that is ahead of the clock. After Redis has forgotten the entry, another one may get that
+    id: the worker does not bring its task."""
+    queue.redis.xadd(queue.stream, {'command': 'x'}, id=f'{queue.now() + LEASE}-0')
+    [task] = queue.begin('w2')
+    forget(queue)
+    heartbeat = f'{{"unclaimed":[],"fence":{task.fence}}}'
+    assert queue.register('w2', [task.token], heartbeat=heartbeat)['lost'] == [task.token]
 
 
 @pytest.mark.parametrize('outcome', ['success', 'release', 'dead'])
@@ -200,7 +272,7 @@ def test_a_task_that_ends_before_it_is_delivered_again(queue, outcome):
     """Its entry is gone with it."""
     token = begin(queue, 'w2')
     forget(queue)
-    queue.register('w2', [token], heartbeat=TELLS)
+    queue.register('w2', [token], heartbeat=told(queue))
     assert queue.finish('w2', token, outcome) == 'ok'
     assert queue.entries('stream') == [] and len(queue.entries('go')) == (outcome == 'release')
 
@@ -211,8 +283,8 @@ def test_a_worker_that_dies_after_it_brought_its_task(queue):
     token = begin(queue, 'w2')
     forget(queue)
     for name in ('w1', 'w3'):
-        queue.register(name, heartbeat=TELLS)
-    queue.register('w2', [token], heartbeat=TELLS)
+        queue.register(name, heartbeat=told(queue))
+    queue.register('w2', [token], heartbeat=told(queue))
     assert queue.begin('w1', 5) == [] and taken_over(queue) == 0
     queue.expire()
     assert taken_over(queue) == 1 and queue.counter('crashes') == 1
@@ -235,9 +307,9 @@ def test_a_restored_claim_counts_in_its_lane(queue):
     [task] = queue.begin('w2')
     queue.redis.hdel(queue.stats, 'r:a')
     forget(queue)
-    queue.register('w2', [task.token], heartbeat=TELLS)
+    queue.register('w2', [task.token], heartbeat=told(queue))
     for name in ('w1', 'w3'):
-        queue.register(name, heartbeat=TELLS)
+        queue.register(name, heartbeat=told(queue))
     assert queue.begin('w1', 5) == []
     assert queue.finish('w2', task) == 'ok' and len(queue.begin('w1', 5)) == 1
 
@@ -246,12 +318,12 @@ def test_what_was_read_in_vain_is_not_lost(queue):
     """A worker that reads a claimed entry while nothing may start, or leaves with it, gives it back."""
     token = begin(queue, 'w2')
     forget(queue)
-    queue.register('w2', [token], heartbeat=TELLS)
-    queue.register('w1', heartbeat=TELLS)
+    queue.register('w2', [token], heartbeat=told(queue))
+    queue.register('w1', heartbeat=told(queue))
     assert queue.block('w1') == [token]
     assert queue.claim('w1', named=[token])['why'] == 'outage' and queue.pending('w2') == [token]
     queue.redis.execute_command('XCLAIM', queue.stream, queue.group, 'w3', 0, token[1:])
-    queue.register('w3', heartbeat=TELLS)
+    queue.register('w3', heartbeat=told(queue))
     assert queue.pending('w2') == [token]
     queue.redis.execute_command('XCLAIM', queue.stream, queue.group, 'w1', 0, token[1:])
     queue.requeue('w1')

@@ -104,12 +104,12 @@ class Queue:
         seeds = dict(lease_ms=lease, max_crashes=max_crashes, max_length=max_length,
                      dead_keep_ms=dead_keep, dead_keep_number=dead_keep_number, **seeds)
         flat = [part for pair in seeds.items() for part in pair]
-        now, lease, lost, cancelled, more, bell, ruling = self.call(
+        now, lease, lost, cancelled, more, bell, ruling, joined = self.call(
             'register', self.group, consumer, heartbeat, len(seeds), *flat, *tokens)
         ruling = {name: text(value) for name, value in pairs(ruling).items()}
         return {'now': int(now), 'lease': lease, 'lost': [text(t) for t in lost],
                 'cancelled': [text(t) for t in cancelled], 'ruling': ruling,
-                'more': more, 'bell': text(bell),
+                'more': more, 'bell': text(bell), 'joined': int(joined),
                 'kept': (int(ruling['dead_keep_ms']), int(ruling['dead_keep_number']))}
 
     def claim(self, consumer, wanted=1, busy=0, cursor='', named=()):
@@ -210,8 +210,9 @@ class Queue:
         return bool(self.call('gate', name, int(close), *by)[0])
 
     def wakeups(self):
-        """The reasons in the wakeup stream, oldest first."""
-        return [text(fields[1]) for _, fields in self.entries('bell')]
+        """The reasons in the wakeup stream, oldest first, without the numbers of new workers."""
+        reasons = [text(fields[1]) for _, fields in self.entries('bell')]
+        return [reason for reason in reasons if not reason.startswith('joined')]
 
     def status(self):
         now, figures, workers, conf, busy = self.call('status', self.group)
