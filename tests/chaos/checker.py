@@ -4,12 +4,12 @@ Events, all with `t` and `e`:
 
     meta      lease_ns, late_ns (the machine's delay), max_attempts, max_crashes, permanent (an exit
               code that is not retried), workers, wall_ns (wall clock less CLOCK_BOOTTIME)
-    invoke    n, payload, fails, code, kills, key ('' for none), bad (it may not start): an enqueue is sent; then one of
+    invoke    n, payload, fails, code, kills, key ('' for none), bad (it may not start) is sent; then one of
               ok {n, what, tid}, fail {n} (it was refused), info {n} (the outcome is unknown)
     cancel    n, tid is sent; cancelled {n, state} its reply
     up, down {status}  a daemon: w, pid
-    fault     id, kind, w (-1: all; kind starved: the machine gave it no processor); healed {id}. Kind redis-forgets:
-              at its end, Redis has forgotten what happened since its beginning
+    fault     id, kind, w (-1: all; kind starved: the machine gave it no processor); healed {id}. At the end of
+              kind redis-forgets, Redis has forgotten what happened since its beginning
     heal      all faults have ended; drained: the queue is empty
     claim     w, token, n, tid, attempt, crashes, fence: Redis's reply
     finish    w, call, results [[token, outcome, cause]]: it is on its way to Redis;

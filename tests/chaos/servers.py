@@ -83,7 +83,8 @@ class Servers:
         During an fsync, Redis answers before it writes."""
         client = self.master.client()
         with contextlib.closing(client):
-            wait_until(lambda: client.info('persistence')['aof_buffer_length'] == 0, message='Redis has written its AOF')
+            wait_until(lambda: client.info('persistence')['aof_buffer_length'] == 0,
+                       message='Redis has written its AOF')
         return self._appended()
 
     def forget(self, remembered):

@@ -167,8 +167,8 @@ def forget(made):
 
 
 def test_forgotten(made):
-    """What Redis has forgotten may be lost or run again, but with a greater fence. A task that was claimed from the
-    same entry is claimed from it again."""
+    """What Redis has forgotten may be lost or run again, but with a greater fence. A task that was claimed is
+    claimed again from the same entry."""
     forget(made)
     made.enqueue(4.1, 1)
     made.attempt(4.2, 1)
@@ -190,7 +190,7 @@ def test_forgotten(made):
 
 @pytest.mark.parametrize('fence, beats, invariant', [(1, [], 'I4'), (2, [1.9], 'I3')])
 def test_forgotten_twice(made, fence, beats, invariant):
-    """A claim that Redis has forgotten excuses neither its fence for the next one, nor a run beside the next one."""
+    """A claim that Redis has forgotten excuses neither its fence for the next one, nor a run beside that one."""
     forget(made)
     made.enqueue(3, 1)
     made.claim(4.2, 1)

@@ -108,7 +108,8 @@ class Producer:
                          kills=task.kills, key=task.key, bad=task.is_bad)
         try:
             if task.plain:
-                what, tid = 'new', self.queue.redis.xadd(self.queue.stream, task.fields(), id=self._id(task)).decode()
+                what = 'new'
+                tid = self.queue.redis.xadd(self.queue.stream, task.fields(), id=self._id(task)).decode()
                 self._last_ms = int(tid.split('-')[0])
             else:
                 what, tid = self.queue.enqueue(task.fields(), due=task.due)[0]

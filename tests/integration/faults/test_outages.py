@@ -152,9 +152,9 @@ def heard_of(queue, worker):
 
 @pytest.mark.parametrize('known', [True, False])
 def test_redis_forgets_a_worker(daemon, queue, redis_server, heartbeats, known):
-    """Redis comes back from a snapshot that was taken before a worker came and claimed a task. This worker does not
-    return. Another one has heard of it, whether the snapshot knows that one or not: it waits until the first run is
-    dead, and its fencing token is greater."""
+    """Redis comes back from a snapshot that was taken before a worker came and claimed a task. This worker does
+    not return. Another one has heard of it, whether the snapshot knows that one or not: it waits until the first
+    run is dead, and its fencing token is greater."""
     other = daemon(start=known)
     if known:
         other.wait_ready()

@@ -258,8 +258,8 @@ def test_a_forgotten_claim_is_known_again(queue):
 
 
 def test_an_id_of_the_future_may_be_that_of_another_task(queue):
-    """A producer chose an id that is ahead of the clock. After Redis has forgotten the entry, another one may get that
-    id: the worker does not bring its task."""
+    """A producer chose an id that is ahead of the clock. After Redis has forgotten the entry, another one may get
+    that id: the worker does not bring its task."""
     queue.redis.xadd(queue.stream, {'command': 'x'}, id=f'{queue.now() + LEASE}-0')
     [task] = queue.begin('w2')
     forget(queue)
