@@ -191,6 +191,13 @@ static void reads_renewals(void **state)
     assert_string_equal(out.settings->element[1]->str, "20/s");
     assert_true(out.more);
     assert_string_equal(out.wakeup_id, "8-1");
+    assert_int_equal(out.joined, 0);
+    freeReplyObject(reply);
+
+    reply = RESP("*9\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n:0\r\n$3\r\n8-1\r\n*0\r\n"
+                 "$16\r\n1795413210228808\r\n");
+    assert_int_equal(queue_register_read(reply, &out), 0);
+    assert_true(out.joined == 1795413210228808);
     freeReplyObject(reply);
 
     static const char *const wrong[] = {
@@ -357,6 +364,8 @@ static void tells_the_reasons_of_a_wakeup(void **state)
     for (size_t i = 0; i < QUEUE_WAKEUPS_KEPT; i++) {
         all[i] = "due";
     }
+    wakeup = wakeup_for((const char *const[]){"joined 41", "joined 42"}, 2);
+    assert_true(wakeup.joined == 42 && !wakeup.startable && !wakeup.pause && !wakeup.cancel);
     wakeup = wakeup_for(all, QUEUE_WAKEUPS_KEPT - 1);
     assert_true(wakeup.startable && !wakeup.pause && !wakeup.cancel);
     wakeup = wakeup_for(all, QUEUE_WAKEUPS_KEPT);
