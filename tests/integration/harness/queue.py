@@ -104,12 +104,12 @@ class Queue:
         seeds = dict(lease_ms=lease, max_crashes=max_crashes, max_length=max_length,
                      dead_keep_ms=dead_keep, dead_keep_number=dead_keep_number, **seeds)
         flat = [part for pair in seeds.items() for part in pair]
-        now, lease, lost, cancelled, more, bell, ruling, joined = self.call(
+        now, lease, lost, cancelled, more, bell, ruling, *joined = self.call(
             'register', self.group, consumer, heartbeat, len(seeds), *flat, *tokens)
         ruling = {name: text(value) for name, value in pairs(ruling).items()}
         return {'now': int(now), 'lease': lease, 'lost': [text(t) for t in lost],
                 'cancelled': [text(t) for t in cancelled], 'ruling': ruling,
-                'more': more, 'bell': text(bell), 'joined': int(joined),
+                'more': more, 'bell': text(bell), 'joined': int(joined[0]) if joined else 0,
                 'kept': (int(ruling['dead_keep_ms']), int(ruling['dead_keep_number']))}
 
     def claim(self, consumer, wanted=1, busy=0, cursor='', named=()):
