@@ -3,7 +3,7 @@ reaches the worker or not."""
 import asyncio
 import itertools
 
-from harness.servers.proxy import Proxy
+from harness.servers.proxy import CHUNK, Proxy
 
 WATCHED = (b'leat_claim', b'leat_finish', b'leat_renew', b'leat_register')
 CALLS = itertools.count(1)
@@ -60,7 +60,7 @@ class Witness(Proxy):
         if not self._link:
             await super()._listen()
             return
-        self._server = await asyncio.start_server(self._take, self._link.address, PORT)
+        self._server = await asyncio.start_server(self._take, self._link.address, PORT, limit=CHUNK)
 
     def saw(self, connection, command, reply):
         head = command[:48]

@@ -9,7 +9,7 @@ import threading
 
 from ..polling import PATIENCE_S
 
-CHUNK = 65536
+CHUNK = 2 ** 20
 
 
 def value_end(data, at=0):
@@ -71,7 +71,7 @@ class Connection:
     async def serve(self):
         try:
             server_reader, self.server_writer = await asyncio.open_unix_connection(
-                self.proxy.target)
+                self.proxy.target, limit=CHUNK)
         except OSError:
             self.cut()
             return
@@ -95,11 +95,12 @@ class Connection:
         self.proxy.connections.discard(self)
 
     async def _to_server(self, reader):
-        buffer = b''
+        buffer = bytearray()  # values can be large, so what comes is appended in place
         while data := await reader.read(CHUNK):
             buffer += data
             while (end := value_end(buffer)) > 0:
-                command, buffer = buffer[:end], buffer[end:]
+                command = bytes(buffer[:end])
+                del buffer[:end]
                 words = command_words(command)
                 if words[0].upper() == 'CLIENT' and words[1].upper() == 'SETNAME':
                     self.name = command.split(b'\r\n')[6].decode()
@@ -111,11 +112,12 @@ class Connection:
                 await self.server_writer.drain()
 
     async def _to_client(self, reader):
-        buffer = b''
+        buffer = bytearray()
         while data := await reader.read(CHUNK):
             buffer += data
             while buffer and (end := value_end(buffer)) > 0:
-                reply, buffer = buffer[:end], buffer[end:]
+                reply = bytes(buffer[:end])
+                del buffer[:end]
                 # a push message answers no command
                 command = self.sent.pop(0) if self.sent else b''
                 self.proxy.saw(self, command, reply)
@@ -202,7 +204,7 @@ class Proxy:
         await self._listen()
 
     async def _listen(self):
-        self._server = await asyncio.start_unix_server(self._take, self.path)
+        self._server = await asyncio.start_unix_server(self._take, self.path, limit=CHUNK)
 
     async def _take(self, reader, writer):
         self.accepted += 1
