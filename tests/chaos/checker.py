@@ -9,7 +9,7 @@ Events, all with `t` and `e`:
     cancel    n, tid is sent; cancelled {n, state} its reply
     up, down {status}  a daemon: w, pid
     fault     id, kind, w (-1: all; kind starved: the machine gave it no processor); healed {id}. At the end of
-              kind redis-forgets, Redis has forgotten what happened since its beginning
+              those that FORGETS names, Redis has forgotten what happened since their beginning
     heal      all faults have ended; drained: the queue is empty
     claim     w, token, n, tid, attempt, crashes, fence: Redis's reply
     finish    w, call, results [[token, outcome, cause]]: it is on its way to Redis;
@@ -25,7 +25,8 @@ Violation = namedtuple('Violation', 'invariant n text')  # n: -1 if it is about 
 FINISHED = ('ok', 'cancelled')
 # faults that end a daemon, with its exit status; 75: Redis did not take all outcomes
 ENDS = {'kill': {-9}, 'guard-kill': {-9}, 'term': {0, 75}}
-NO_CRASH = 'redis-'  # faults of these kinds explain no crash
+NO_CRASH = 'redis-', 'pause'  # faults of kinds that begin so explain no crash
+FORGETS = 'redis-forgets', 'redis-failover-loss'
 CLOCK_NS = 10 ** 7  # resolution of the wall clock in ms
 MORE_DESCRIPTORS = 8
 BUSY = 500  # calls per second that bring no task; a few renewals, scans and wakeups are usual
@@ -100,7 +101,7 @@ class Facts:
     def _forgotten(self):
         """[(since, until)] of what Redis has forgotten."""
         ends = {event['id']: event['t'] for event in self.of['healed']}
-        return [(event['t'], ends[event['id']]) for event in self.of['fault'] if event['kind'] == 'redis-forgets']
+        return [(event['t'], ends[event['id']]) for event in self.of['fault'] if event['kind'] in FORGETS]
 
     def was_forgotten(self, since, until=None):
         """Whether Redis may have forgotten what it did at that time."""

@@ -17,12 +17,14 @@ OF_WAYS = {'cut': (0, 0.1), 'half-open': (0.1, 3 * LEASE_S), 'deaf': (0.1, 3 * L
 OF_REDIS = {'redis-kill': (0, 1.5 * LEASE_S), 'redis-stop': (0.1, 1.5 * LEASE_S), 'redis-flush': (0, 0.1),
             'redis-group': (0, 0.1), 'redis-oom': (0.1, 1), 'redis-readonly': (0.1, 1),
             'redis-outage': (1.1 * LEASE_S, 2 * LEASE_S), 'redis-forgets': (0.05, LEASE_S),
-            'redis-noreplicas': (0.1, 1), 'redis-failover': (0.1, LEASE_S), 'redis-disk-full': (0.1, LEASE_S)}
+            'redis-noreplicas': (0.1, 1), 'redis-failover': (0.1, LEASE_S), 'redis-failover-loss': (0.1, LEASE_S),
+            'redis-disk-full': (0.1, LEASE_S)}
+OF_ALL = {'pause': (1.1 * LEASE_S, 2 * LEASE_S)}
 # between hosts: each is equally likely to be shorter or longer than the lease
 OF_LINKS = dict.fromkeys(('link-silent', 'link-lost-to', 'link-lost-from', 'link-reset', 'link-unreachable',
                           'link-down', 'link-flaps'), ((0.1, 0.9 * LEASE_S), (1.1 * LEASE_S, 3 * LEASE_S)))
-KINDS = {**OF_WORKERS, **OF_WAYS, **OF_REDIS, **OF_LINKS}
-GROUPS = {'all': [*OF_WORKERS, *OF_WAYS, *OF_REDIS], 'hosts': list(OF_LINKS)}
+KINDS = {**OF_WORKERS, **OF_WAYS, **OF_REDIS, **OF_ALL, **OF_LINKS}
+GROUPS = {'all': [*OF_WORKERS, *OF_WAYS, *OF_REDIS, *OF_ALL], 'hosts': list(OF_LINKS)}
 OF_SERVER = 0.2   # share of link faults that affect all links, those of the server's host
 FLAP_S = 0.3      # longest time for which a flapping link is up or down
 CALLS = ('leat_claim', 'leat_finish', 'leat_renew', 'leat_register')
@@ -31,7 +33,7 @@ CALLS = ('leat_claim', 'leat_finish', 'leat_renew', 'leat_register')
 class Fault:
     def __init__(self, number, kind, at, randomly):
         self.number, self.kind, self.at = number, kind, at
-        self.w = -1 if kind in OF_REDIS else randomly.randrange(WORKERS)
+        self.w = -1 if kind in OF_REDIS or kind in OF_ALL else randomly.randrange(WORKERS)
         span = KINDS[kind]
         self.name = kind
         if kind in OF_LINKS:
@@ -47,7 +49,7 @@ class Fault:
         self.flips, self.is_down = 0, False
 
     def __repr__(self):
-        return f'{self.name} of {"redis" if self.w < 0 else self.w}, {self.lasts:.2f} s'
+        return f'{self.name} of {"all" if self.w < 0 else self.w}, {self.lasts:.2f} s'
 
 
 def plan(kinds, seconds, every, randomly):
@@ -67,11 +69,18 @@ class Chaos:
         self._open = []
         self.done = {}  # name → how many began
 
-    def _target(self, fault):
+    @staticmethod
+    def _targets(fault):
         if fault.kind in OF_LINKS:
-            return 'link', fault.number  # several at a time do not interfere
+            return {('link', fault.number)}  # several at a time do not interfere
+        if fault.kind in OF_ALL:
+            return {('worker', w) for w in range(WORKERS)}
         part = 'way' if fault.kind in OF_WAYS else 'worker'
-        return ('redis', 0) if fault.w < 0 else (part, fault.w)
+        return {('redis', 0) if fault.w < 0 else (part, fault.w)}
+
+    def _is_up(self, fault):
+        """Whether the daemons are up that it is about."""
+        return all(self._rig.is_up(w) for part, w in self._targets(fault) if part == 'worker')
 
     def turn(self, elapsed):
         for fault in [one for one in self._open if one.until <= elapsed]:
@@ -81,8 +90,8 @@ class Chaos:
                 self._flap(fault, elapsed)
         while self._todo and self._todo[0].at <= elapsed:
             fault = self._todo.pop(0)
-            busy = {self._target(one) for one in self._open}
-            if self._target(fault) in busy or fault.kind in OF_WORKERS and not self._rig.is_up(fault.w):
+            busy = set().union(*map(self._targets, self._open))
+            if self._targets(fault) & busy or not self._is_up(fault):
                 continue
             fault.until = elapsed + fault.lasts
             self._open.append(fault)
@@ -120,6 +129,14 @@ class Chaos:
             worker.stop()
         elif worker.running():
             worker.cont()
+
+    def _pause(self, _, begins):
+        """All workers stop, as in a virtual machine that is paused."""
+        for worker in self._rig.workers:
+            if begins:
+                worker.stop()
+            elif worker.running():
+                worker.cont()
 
     def _term(self, fault, begins):
         if begins:
@@ -244,6 +261,17 @@ class Chaos:
             servers.revive()
         if fault.began and begins == killed:
             self._rig.follow()
+
+    def _redis_failover_loss(self, fault, begins):
+        """At the end, the master is killed, and the replica that replaces it is as it was at the beginning."""
+        servers = self._rig.server
+        if begins:
+            fault.began = servers.detach()
+            self.done[fault.name] -= not fault.began
+        elif fault.began:
+            servers.replace()
+            self._rig.follow()
+            servers.revive()
 
     def _redis_disk_full(self, _, begins):
         if begins:

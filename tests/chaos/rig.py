@@ -22,7 +22,8 @@ MAX_ATTEMPTS, MAX_CRASHES = 3, 3
 RESTART_S = 0.2
 DRAIN_S = 2 * LEASE_S  # long enough for a lease to expire that is not renewed meanwhile
 ABROAD = 2  # this worker starts on another host each time, where it finds no proof that the last one is dead
-OF_SERVER_HOST = (*OF_LINKS, 'redis-failover', 'redis-disk-full')
+REPLICATED = {'redis-failover', 'redis-failover-loss'}
+OF_SERVER_HOST = (*OF_LINKS, *REPLICATED, 'redis-disk-full')
 TASK = BUILD / 'tests' / 'chaos' / 'task'
 
 
@@ -56,7 +57,7 @@ class Rig:
         if 'no-fork' in kinds:
             self.forks = [Forks(w) for w in range(WORKERS)]
         self.server = Servers(self.folder, self.hosts[0] if self.hosts else None,
-                              replica='redis-failover' in kinds, disk='redis-disk-full' in kinds)
+                              replica=bool(REPLICATED & kinds), disk='redis-disk-full' in kinds)
         self.admin = self.server.client()
         self.queue = Queue(self.admin, 'chaos').load()
         self.ways = [Witness(self.folder / f'way-{w}.sock', self.server.socket, w, witnesses[w],

@@ -133,9 +133,7 @@ class Servers:
             if kill:
                 self.master.kill()
             new.execute_command('REPLICAOF', 'NO', 'ONE')
-            self.master, self.replica = self.replica, self.master
-            self.master.options.pop('replicaof', None)
-            self.replica.options['replicaof'] = ['127.0.0.1', self.master.options['port']]
+            self._swap()
             if not kill:
                 old.execute_command('REPLICAOF', *self.replica.options['replicaof'])
                 old.execute_command('CLIENT', 'UNPAUSE')
@@ -143,6 +141,33 @@ class Servers:
             old.close()
             new.close()
         return True
+
+    def _swap(self):
+        self.master, self.replica = self.replica, self.master
+        self.master.options.pop('replicaof', None)
+        self.replica.options['replicaof'] = ['127.0.0.1', self.master.options['port']]
+
+    # ---- failover that loses what the replica did not have
+
+    def detach(self):
+        """The replica gets nothing from now on. Returns False if it lags behind."""
+        old, new = self.master.client(), self.replica.client()
+        try:
+            old.execute_command('CLIENT', 'PAUSE', PAUSE_MS, 'WRITE')
+            caught_up = self._catches_up(old, new)
+            if caught_up:
+                new.execute_command('REPLICAOF', 'NO', 'ONE')
+            old.execute_command('CLIENT', 'UNPAUSE')
+            return caught_up
+        finally:
+            old.close()
+            new.close()
+
+    def replace(self):
+        """The master is killed, and the detached replica takes its place."""
+        self.master.kill()
+        self._swap()
+        self.forgets += 1
 
     @staticmethod
     def _catches_up(old, new):
