@@ -35,7 +35,7 @@ completionsdir = $(datadir)/bash-completion/completions
 
 # ---- Debian packages
 BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev libsystemd-dev \
-	libjansson-dev libssl-dev
+	libjansson-dev libseccomp-dev libssl-dev
 DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
 	curl procps systemd-container openssl systemd-journal-remote logrotate \
@@ -56,7 +56,7 @@ SANITIZE = $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 	-fno-omit-frame-pointer)
 HARDEN = -fstack-protector-strong -fPIE $(if $(SAN)$(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-D_FORTIFY_SOURCE=2)
 PKG_CONFIG ?= pkg-config
-PACKAGES = $(if $(TLS),hiredis_ssl libssl) hiredis inih libsystemd jansson libcrypto
+PACKAGES = $(if $(TLS),hiredis_ssl libssl) hiredis inih libsystemd jansson libcrypto libseccomp
 # libev has no file for pkg-config
 LIBEV ?= -lev
 

@@ -42,6 +42,7 @@ struct daemon {
     const struct options *options;
     struct worker *worker;
     struct isolation isolation;
+    struct confinement confinement;
     int exit_code;
     bool stopped;
     bool ready;                     /* the service manager knows that leatd is ready */
@@ -307,7 +308,7 @@ static void reload(struct daemon *daemon)
                   "configuration not reloaded: the running one stays in use");
         goto done;
     }
-    if (rights_check(fresh)) {
+    if (rights_check(fresh) || !rights_fit(fresh, &daemon->confinement)) {
         log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
                   "configuration not reloaded: the running one stays in use");
         config_free(fresh);
@@ -323,6 +324,7 @@ static void reload(struct daemon *daemon)
     log_lines(LOG_WARNING, LOG_ID_CONFIG_RELOADED, &text);
     isolation_warn(&daemon->isolation, merged);
     rights_warn(merged);
+    rights_confine(merged, &daemon->confinement);
     warn_of_programs(merged, true);
     file_limit_warn(merged, daemon->isolation.cgroups);
     worker_set_config(daemon->worker, merged);
@@ -468,6 +470,7 @@ static int serve(struct options *options)
     } else {
         time_slice_shorten();
         rights_warn(daemon.config);
+        rights_confine(daemon.config, &daemon.confinement);
         warn_of_programs(daemon.config, true);
         code = isolation_open(&daemon.isolation, daemon.config);
         file_limit_warn(daemon.config, daemon.isolation.cgroups);

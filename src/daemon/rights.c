@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
@@ -40,6 +41,36 @@ int rights_check(const struct config *config)
               "leatd-other-user.conf for the unit, or remove user and group",
               config->path, task->user ? "user" : "group", name, lacks);
     return -1;
+}
+
+void rights_confine(const struct config *config, struct confinement *confinement)
+{
+    struct identity *identity = identity_new(&config->task);
+    bool is_wanted = identity && identity->other && !*identity->missing && geteuid() != 0 &&
+                     config->task.no_new_privileges && !confinement->active;
+    if (!identity || (is_wanted && confine(confinement, identity))) {
+        log_text(LOG_WARNING, "cannot bound the users that leatd can change to: %s",
+                 strerror(identity ? errno : ENOMEM));
+    }
+    identity_free(identity);
+}
+
+bool rights_fit(const struct config *config, const struct confinement *confinement)
+{
+    struct identity *identity = identity_new(&config->task);
+    bool has_users = identity && confinement_allows(confinement, identity);
+    bool has_all = has_users && (config->task.no_new_privileges || !confinement->active);
+    if (!identity) {
+        log_text(LOG_ERR, "cannot look up the user of tasks: %s", strerror(ENOMEM));
+    } else if (!has_all) {
+        log_event(
+            LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
+            "%s: [task] %s: leatd has bounded itself to the user and groups that tasks had at "
+            "its start; restart it to change this: systemctl restart leatd@QUEUE",
+            config->path, has_users ? "no_new_privileges" : "user, group");
+    }
+    identity_free(identity);
+    return has_all;
 }
 
 static bool is_in_file(const char *password, const char *file, const char *credential)

@@ -6,6 +6,7 @@
 #define LEAT_DAEMON_RIGHTS_H
 
 #include "config/config.h"
+#include "exec/start/confine.h"
 
 /* From now on, tasks of the same user can neither trace this process nor read its memory,
  * environment and descriptors, and it dumps no core: all of these may hold the password. Returns 0,
@@ -16,6 +17,15 @@ int rights_hide(void);
  * what to do. A user that does not exist is no error here, but a fault of the host when a task
  * starts. */
 int rights_check(const struct config *config);
+
+/* If tasks run as another user, bounds the ids that this process can change to, once; not as root,
+ * whom nothing bounds, and not with [task] no_new_privileges = no. If it fails, logs a warning and
+ * goes on. */
+void rights_confine(const struct config *config, struct confinement *confinement);
+
+/* Returns true if tasks can run as the configured user within the bounds of this process. Otherwise
+ * logs what to do. */
+bool rights_fit(const struct config *config, const struct confinement *confinement);
 
 /* Warns about a password in a file that all users can read, and about one that is sent to another
  * host without TLS. */

@@ -41,7 +41,8 @@ def test_libraries_are_those_of_pkg_config(tmp_path, planned, tls):
     link = next(line for line in lines if f"-o {tmp_path}/build/leatd " in line)
     assert "-L/elsewhere/lib" in link and "-lev" in link and "-lhiredis" not in link
     names = link.split("--libs ")[1].split(" -lev")[0].split()
-    assert names == ["hiredis_ssl", "libssl"] * tls + ["hiredis", "inih", "libsystemd", "jansson", "libcrypto"]
+    assert names == ["hiredis_ssl", "libssl"] * tls + ["hiredis", "inih", "libsystemd", "jansson", "libcrypto",
+                                                       "libseccomp"]
     compiled = [line for line in lines if " -c -o " in line]
     assert len(compiled) > 50
     for line in compiled:

@@ -228,6 +228,36 @@ def test_tasks_of_another_user(unit):
     assert machine.run("pgrep", "-u", "games", "sleep", check=False).returncode == 1
 
 
+def test_users_are_bounded_at_the_start(unit):
+    """A leatd that runs tasks as another user can change to that user only: tasks, and so leatd, have a filter
+    that allows no user namespace; a reload that names another user is refused and names the restart."""
+    machine = unit.machine
+    unit.configure(retry={"max_attempts": 1}, isolation={"cgroup": "required"}, task={"user": "games"})
+    unit.drop_in(shipped("leatd-other-user.conf")).start()
+
+    def user(number):
+        unit.add("id -un")
+        return unit.event("TASK_OUTPUT", count=number)[-1]["MESSAGE"]
+
+    assert user(1) == "games"
+    filters = re.search(r"^Seccomp_filters:\s+(\d+)", machine.path(f"/proc/{unit.pid()}/status").read_text(), re.M)
+    unit.add("grep Seccomp_filters /proc/self/status | tr -dc 0-9; echo; ! unshare -U true 2>&1")
+    lines = [line["MESSAGE"] for line in unit.event("TASK_OUTPUT", count=3)[1:]]
+    assert lines == [filters[1], "unshare: unshare failed: Operation not permitted"]
+    unit.configure(task={"user": "news"})
+    machine.run("systemctl", "reload", unit.unit, check=False)
+    told = unit.event("CONFIG_REJECTED")
+    assert "[task] user, group" in told[0]["MESSAGE"] and "systemctl restart leatd@QUEUE" in told[0]["MESSAGE"]
+    assert user(4) == "games"
+    unit.configure(task={"user": "games", "umask": "077"})
+    machine.run("systemctl", "reload", unit.unit)
+    unit.event("CONFIG_RELOADED")
+    assert user(5) == "games"
+    unit.configure(task={"user": "news"})
+    machine.run("systemctl", "restart", unit.unit)
+    assert user(6) == "news"
+
+
 def test_without_the_drop_in(unit):
     """A user for tasks without the rights for it is an error of the configuration, with what to do."""
     unit.configure(task={"user": "games"})

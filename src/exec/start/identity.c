@@ -310,6 +310,9 @@ struct identity *identity_new(const struct config_task *task)
         return NULL;
     }
     identity->other = (task->user || task->group) && is_other(identity);
+    if (identity->group_count == 1 && identity->groups[0] == identity->gid) {
+        identity->group_count = 0; /* it adds nothing to the primary group */
+    }
     identity->disarm = identity->uid != 0 && find_powers().any;
     return identity;
 }
@@ -341,8 +344,8 @@ void identity_free(struct identity *identity)
  * dumpable is cleared again, which a change of user sets to fs.suid_dumpable. */
 int identity_become(const struct identity *identity)
 {
-    gid_t gid = identity->gid;
-    uid_t uid = identity->uid;
+    /* as wide as a register, all of which a filter compares */
+    unsigned long gid = identity->gid, uid = identity->uid;
     if (identity->other &&
         (syscall(SETGROUPS, identity->group_count, identity->groups) < 0 ||
          syscall(SETRESGID, gid, gid, gid) < 0 || syscall(SETRESUID, uid, uid, uid) < 0 ||

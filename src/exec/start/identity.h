@@ -15,7 +15,7 @@ struct identity {
     char *user, *home; /* owned; for USER and HOME; NULL: the daemon's own user */
     uid_t uid;
     gid_t gid;
-    gid_t *groups; /* owned; supplementary groups */
+    gid_t *groups; /* owned; supplementary groups other than the primary one alone */
     size_t group_count;
     bool other;        /* differs from the daemon's: each task has to change to it */
     bool disarm;       /* the daemon has capabilities that tasks must not inherit */

@@ -80,7 +80,7 @@ def test_a_user_by_name(start, queue, folder, host, before):
 @pytest.mark.parametrize('task, uid, gid, groups, user', [
     ({'user': TASKS}, TASKS, TASKS, [TASKS, OTHERS, OTHERS + 1], 'thumbs'),
     ({'user': 'thumbs', 'group': 'photos'}, TASKS, OTHERS + 1, [OTHERS, OTHERS + 1], 'thumbs'),
-    ({'user': '61000', 'group': '61001'}, 61000, 61001, [61001], '61000'),
+    ({'user': '61000', 'group': '61001'}, 61000, 61001, [], '61000'),  # its group is its primary one
     ({'group': 'photos'}, DAEMON, OTHERS + 1, [OTHERS, OTHERS + 2], None),
     ({}, DAEMON, DAEMON, [OTHERS, OTHERS + 2], None),
 ])
@@ -214,20 +214,36 @@ def test_a_user_that_is_created_later(start, queue, folder, host):
 
 
 def test_reload(start, queue, folder):
-    """A reload sets another user; a reload with a user that cannot be set changes nothing."""
+    """A reload sets another user if leatd could not bound itself to that of its start; otherwise, and with a
+    user that cannot be set, it changes nothing, and a restart does."""
+    def check(expected):
+        before = queue.counter('succeeded')
+        queue.add({'command': f'id -u >{folder}/uid-{expected}'})
+        wait_succeeded(queue, before + 1)
+        assert (folder / f'uid-{expected}').read_text() == f'{expected}\n'
+
     def run(sections, expected, note):
         text = ''.join(f'[{name}]\n' + ''.join(f'{key} = {value}\n' for key, value in values.items())
                        for name, values in merged(worker.sections, sections).items())
         worker.config_path.write_text(text)
         worker.reload()
         wait_until(lambda: worker.log().count(note) == 1, message=worker.log)
-        before = queue.counter('succeeded')
-        queue.add({'command': f'id -u >{folder}/uid-{expected}'})
-        wait_succeeded(queue, before + 1)
-        assert (folder / f'uid-{expected}').read_text() == f'{expected}\n'
+        check(expected)
+
+    other = {'task': {'user': 61000, 'group': 61000}}
+    worker = start({'task': {'user': 'thumbs', 'no_new_privileges': 'no'}}, as_user(capabilities=CAPABILITIES))
+    run(other, 61000, 'configuration reloaded')
+    worker.terminate()
+    assert worker.wait_exit() == 0
 
     worker = start({'task': {'user': 'thumbs'}}, as_user(capabilities=CAPABILITIES))
-    run({'task': {'user': 61000, 'group': 61000}}, 61000, 'configuration reloaded')
+    run(other, TASKS, 'configuration not reloaded')
+    assert '[task] user, group: leatd has bounded itself' in worker.log()
+    run({'task': {'user': 'thumbs', 'umask': '077'}}, TASKS, 'configuration reloaded')
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    worker = start(other, as_user(capabilities=CAPABILITIES))
+    check(61000)
     worker.terminate()
     assert worker.wait_exit() == 0
 

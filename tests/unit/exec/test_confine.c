@@ -1,0 +1,158 @@
+// The filter that bounds which users a leatd with capabilities can change to. Needs root.
+#include <errno.h>
+#include <grp.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "exec/start/confine.h"
+
+enum { UID = 1234, GID = 2345 };
+
+static gid_t group_ids[] = {7, 8};
+
+/* Runs the function in a child with the filter. Returns its result: 0, or the line that failed. */
+static int within(size_t groups, int (*run)(void))
+{
+    int status;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct confinement confinement = {0};
+        const struct identity identity = {
+            .uid = UID, .gid = GID, .groups = group_ids, .group_count = groups, .other = true};
+        _exit(confine(&confinement, &identity) ? 255 : run());
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+#define REFUSED(call, error)                                                                       \
+    do {                                                                                           \
+        errno = 0;                                                                                 \
+        if ((call) != -1 || errno != (error)) {                                                    \
+            return __LINE__ & 0xff;                                                                \
+        }                                                                                          \
+    } while (0)
+#define DONE(call)                                                                                 \
+    do {                                                                                           \
+        if ((call) != 0) {                                                                         \
+            return __LINE__ & 0xff;                                                                \
+        }                                                                                          \
+    } while (0)
+
+static int try_other_users(void)
+{
+    REFUSED(setresuid(UID + 1, UID, UID), EPERM);
+    REFUSED(setresuid(UID, 0, UID), EPERM);
+    REFUSED(setresuid(UID, UID, (uid_t)-1), EPERM);
+    REFUSED(setresuid(0, 0, 0), EPERM);
+    REFUSED(setresgid(0, GID, GID), EPERM);
+    REFUSED(setresgid(GID, 0, GID), EPERM);
+    REFUSED(setresgid(GID, GID, 0), EPERM);
+    REFUSED(setuid(UID), EPERM);
+    REFUSED(setgid(GID), EPERM);
+    REFUSED(setreuid(UID, UID), EPERM);
+    REFUSED(setregid(GID, GID), EPERM);
+    REFUSED(syscall(SYS_setfsuid, 1), EPERM);
+    REFUSED(syscall(SYS_setfsgid, 1), EPERM);
+    REFUSED(setgroups(1, group_ids), EPERM);
+    return 0;
+}
+
+static int try_namespaces(void)
+{
+    REFUSED(unshare(CLONE_NEWUSER), EPERM);
+    REFUSED(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_FILES), EPERM);
+    REFUSED(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL), EPERM);
+    REFUSED(syscall(SYS_clone3, NULL, 0), ENOSYS);
+    REFUSED(setns(0, 0), EPERM);
+    DONE(unshare(CLONE_FILES));
+    return 0;
+}
+
+static int change_user(void)
+{
+    DONE(setgroups(0, NULL));
+    DONE(setresgid(GID, GID, GID));
+    DONE(setresuid(UID, UID, UID));
+    return getuid() == UID && getgid() == GID ? try_other_users() : 1;
+}
+
+static int change_user_with_groups(void)
+{
+    REFUSED(setgroups(0, NULL), EPERM);
+    REFUSED(setgroups(1, group_ids), EPERM);
+    DONE(setgroups(2, group_ids));
+    DONE(setresgid(GID, GID, GID));
+    DONE(setresuid(UID, UID, UID));
+    return 0;
+}
+
+static int start_a_process(void)
+{
+    return system("exit 3") == 3 << 8 ? 0 : 1;
+}
+
+// Goal: whoever controls leatd can change to the one user and group, and to no other by any call.
+static void only_the_configured_user(void **state)
+{
+    (void)state;
+    assert_int_equal(within(0, try_other_users), 0);
+    assert_int_equal(within(0, change_user), 0);
+    assert_int_equal(within(2, change_user_with_groups), 0);
+}
+
+// Goal: no user namespace, in which a process could map any user, and no way into another one.
+static void no_user_namespaces(void **state)
+{
+    (void)state;
+    assert_int_equal(within(0, try_namespaces), 0);
+    assert_int_equal(within(0, start_a_process), 0);
+}
+
+// Goal: only another user, group or number of groups does not fit into the filter.
+static void what_fits(void **state)
+{
+    (void)state;
+    const struct confinement none = {0}, active = {true, UID, GID, 0};
+    const struct {
+        struct identity identity;
+        bool fits;
+    } cases[] = {
+        {{.uid = UID, .gid = GID, .other = true}, true},
+        {{.uid = UID + 1, .gid = GID, .other = true}, false},
+        {{.uid = UID, .gid = GID + 1, .other = true}, false},
+        {{.uid = UID, .gid = GID, .group_count = 1, .other = true}, false},
+        {{.uid = 5, .gid = 5}, true},
+        {{.uid = 5, .gid = 5, .other = true, .missing = "there is no user x"}, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_true(confinement_allows(&none, &cases[i].identity));
+        assert_int_equal(confinement_allows(&active, &cases[i].identity), cases[i].fits);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_configured_user),
+        cmocka_unit_test(no_user_namespaces),
+        cmocka_unit_test(what_fits),
+    };
+    if (geteuid() != 0) {
+        return 0; /* without capabilities, every call of the tests is refused anyway */
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
