@@ -54,7 +54,13 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -W
 	-Wvla -Wformat=2 -Wundef $(if $(WERROR),-Werror)
 SANITIZE = $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer)
-HARDEN = -fstack-protector-strong -fPIE $(if $(SAN)$(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-D_FORTIFY_SOURCE=2)
+# those of these options that the compiler has for this machine; it is asked once
+supported = $(shell for option in $(1); do echo 'int x;' | $(CC) -Werror $$option -x c -c -o /dev/null - 2>/dev/null && \
+	echo $$option; done)
+PROTECT = $(eval PROTECT := $(call supported,-fstack-clash-protection -fcf-protection \
+	$(if $(SAN),,-ftrivial-auto-var-init=zero)))$(PROTECT)
+HARDEN = -fstack-protector-strong -fPIE $(PROTECT) \
+	$(if $(SAN)$(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
 PKG_CONFIG ?= pkg-config
 PACKAGES = $(if $(TLS),hiredis_ssl libssl) hiredis inih libsystemd jansson libcrypto libseccomp
 # libev has no file for pkg-config

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/escape.h"
+#include "base/uninitialized.h"
 #include "base/units.h"
 #include "queue/shared/limits.h"
 #include "queue/shared/task_fields.h"
@@ -436,7 +437,7 @@ int task_field_compare(const void *a, const void *b)
 /* Redis, leat and the task might each use a different one of the two. */
 static bool check_doubled(const struct task *task, const struct reason *reason)
 {
-    const struct task_field *sorted[QUEUE_MAX_FIELDS];
+    UNINITIALIZED const struct task_field *sorted[QUEUE_MAX_FIELDS];
     for (size_t i = 0; i < task->field_count; i++) {
         sorted[i] = &task->fields[i];
     }

@@ -296,7 +296,11 @@ static _Noreturn void run_child(const struct spawn *spawn, struct progress *prog
 
 /* vfork with the flags of clone3. libc has no such function, and it cannot be written in C: child
  * and parent return from it one after the other on the same stack, so the return address must not
- * be kept there. The kernel preserves all registers except those of the call itself. */
+ * be kept there. The kernel preserves all registers except those of the call itself.
+ *
+ * The two share a shadow stack as well, if the processor and the kernel have one. There the return
+ * address cannot be kept elsewhere. So the child leaves with a jump, which pops nothing, and its
+ * calls do not overwrite the address. rdssp reads 0 without a shadow stack: it then is a no-op. */
 #if defined __x86_64__ || defined __aarch64__
 long spawn_vfork(const struct clone_args *args, size_t size)
     __attribute__((returns_twice, visibility("hidden")));
@@ -306,10 +310,18 @@ __asm__(".pushsection .text\n"
         ".type spawn_vfork, %function\n"
         "spawn_vfork:\n"
 #ifdef __x86_64__
+        "    endbr64\n"
         "    pop %r8\n"
         "    mov $435, %eax\n"
         "    syscall\n"
-        "    push %r8\n"
+        "    test %rax, %rax\n"
+        "    jnz 1f\n"
+        "    xor %esi, %esi\n"
+        "    rdsspq %rsi\n"
+        "    test %rsi, %rsi\n"
+        "    jz 1f\n"
+        "    jmp *%r8\n"
+        "1:  push %r8\n"
         "    ret\n"
 #else
         "    mov x8, #435\n"
