@@ -236,8 +236,11 @@ checks['lost-lane'] = function(q, lane)
 end
 
 function checks.laned(q, member)
-  if not redis.call('ZSCORE', q[LANED], member) then
+  local score = redis.call('ZSCORE', q[LANED], member)
+  if not score then
     return nil
+  elseif tonumber(score) ~= 0 then
+    return 'its score is ' .. score
   end
   local lane, tid = leat.lane_parts(member)
   if not lane then
@@ -564,6 +567,9 @@ parts.awaited = scanning('HSCAN', AWAITED, 2, noting('awaited'))
 
 -- In lexical order, so all tasks of a lane are together.
 function parts.laned(q, limit, at)
+  for _, member in ipairs(at == '' and leat.misplaced(q, limit) or {}) do
+    note(q, 'laned', member)
+  end
   local page = redis.call('ZRANGE', q[LANED], at == '' and '-' or '(' .. at, '+', 'BYLEX', 'LIMIT', '0', limit)
   local before = at ~= '' and leat.lane_parts(at)
   for _, member in ipairs(page) do

@@ -108,8 +108,33 @@ local function members(q, lane, count_wanted)
     count_wanted)
 end
 
+-- All members of laned have the score 0: otherwise Redis does not find them by their names. Returns up to `limit` members
+-- to which someone has given another one, or twice as many.
+function leat.misplaced(q, limit)
+  local found = {}
+  for _, range in ipairs({ { '-inf', '(0' }, { '(0', '+inf' } }) do
+    for _, member in ipairs(redis.call('ZRANGE', q[LANED], range[1], range[2], 'BYSCORE', 'LIMIT', '0', limit)) do
+      found[#found + 1] = member
+    end
+  end
+  return found
+end
+
+-- The first member of the lane, or nil.
+local function first_member(q, lane)
+  local member = members(q, lane, 1)[1]
+  if member then
+    return member
+  end
+  local found = leat.misplaced(q, CHUNK)
+  for _, one in ipairs(found) do
+    redis.call('ZADD', q[LANED], '0', one)
+  end
+  return #found > 0 and members(q, lane, 1)[1] or nil
+end
+
 local function running(q, lane)
-  return number_or(redis.call('HGET', q[STATS], 'r:' .. lane), 0)
+  return natural(redis.call('HGET', q[STATS], 'r:' .. lane)) or 0
 end
 
 local function is_capped(q, lane, spec)
@@ -294,7 +319,7 @@ local function first_lane(q)
     end
     local spec = spec_of(q, lane)
     if spec.strict == (tag < -STRICT / 2) then
-      local member = members(q, lane, 1)[1]
+      local member = first_member(q, lane)
       local most, due = startable(q, lane, spec)
       if member and most > 0 then
         local is_used_up = q.promoted and (q.promoted[lane] or 0) >= most
@@ -317,7 +342,7 @@ local function start_step(q, lane, tag, member)
   local list = leat.unpack_waiting(packed)
   q.promoted_bytes = (q.promoted_bytes or 0) + #(packed or '')
   zset_drop(q, LANED, member)
-  if #members(q, lane, 1) > 0 then
+  if first_member(q, lane) then
     zset_put(q, LANES, tag_text(tag + spec.step), lane)
   else
     zset_drop(q, LANES, lane)

@@ -41,6 +41,7 @@ local SWEEP_LEASES = 10
 local DEFAULT_LEASE_MS = DEFAULT_LEASE_S * 1000 -- if conf was damaged by hand
 local TOO_MANY_FIELDS = 'more than ' .. MAX_FIELDS .. ' fields'
 local MAX_DIGITS = 15 -- of a time in ms
+local LONG_VALUE = 200 -- bytes; leat writes no number, setting or holder of a name that is longer
 local LARGE_BYTES, LARGE_MS = 1024 * 1024, 3600000 -- after a task so large, a queue is read entry by entry for so long
 local LEAST_MAX_TASK = 65536 -- smaller tasks are not compared with max_task
 local EXACT = 2 ^ 53 -- from here on, a number does not represent every whole number exactly
@@ -302,6 +303,9 @@ local function take_known(task, known)
     task.crashed, task.bound = '1', true
   end
   task.from, task.history = known['leat.from'], known['leat.history'] or ''
+  if #task.history > HISTORY then
+    task.damaged, task.history = 'leat.history ' .. task.history, ''
+  end
   if known_number(task, known, 'leat.enqueued') and #known['leat.enqueued'] <= MAX_DIGITS then
     task.enqueued = known['leat.enqueued']
   end

@@ -10,7 +10,7 @@ do -- Names: the ids and unique keys that tasks hold.
 -- ended, and the key stays refused until then.
 function leat.holder_of(q, key)
   local value = redis.call('HGET', q[NAMES], 'u:' .. key)
-  if not value then
+  if not value or #value > LONG_VALUE then
     return nil
   end
   local until_ms, former = value:match('^@(%d+) (%S+)$')

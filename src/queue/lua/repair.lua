@@ -26,7 +26,13 @@ repairs.vanished = leat.settle_vanished
 repairs.moved = dropping(RUNNING)
 repairs.record = dropping(RUNNING)
 repairs.delayed = dropping_member(DELAYED)
-repairs.laned = dropping_member(LANED)
+repairs.laned = step(function(q, member)
+  local _, tid = leat.lane_parts(member)
+  if tid and redis.call('HEXISTS', q[WAITING], tid) == 1 then
+    return zset_put(q, LANED, '0', member)
+  end
+  zset_drop(q, LANED, member)
+end)
 repairs['empty-lane'] = dropping_member(LANES)
 repairs['lost-lane'] = step(leat.wake_lane)
 repairs.awaited = dropping(AWAITED)

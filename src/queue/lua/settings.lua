@@ -98,6 +98,9 @@ function leat.spec_parts(value)
 end
 
 function leat.is_lane(value)
+  if #value > LONG_VALUE then
+    return false
+  end
   local parts = leat.spec_parts(value)
   local function is_whole(text)
     return text == '' or at_least(1)(text)
