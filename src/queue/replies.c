@@ -217,7 +217,7 @@ int queue_finish_read(const redisReply *reply, size_t index, enum queue_settled 
         enum queue_settled settled;
     } words[] = {
         {"ok", QUEUE_OK},     {"cancelled", QUEUE_CALLED_OFF}, {"fenced", QUEUE_FENCED},
-        {"gone", QUEUE_GONE}, {"vanished", QUEUE_VANISHED},
+        {"gone", QUEUE_GONE}, {"vanished", QUEUE_VANISHED},    {"later", QUEUE_LATER},
     };
 
     const char *text =

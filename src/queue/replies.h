@@ -82,7 +82,8 @@ enum queue_settled {
     QUEUE_FENCED,
     QUEUE_GONE,
     QUEUE_VANISHED,
-    QUEUE_KEPT, /* an error kept this one as it is: send it again later */
+    QUEUE_LATER, /* not looked at, since the tasks before it were very large: send it again */
+    QUEUE_KEPT,  /* an error kept this one as it is: send it again later */
 };
 /* The answer at this index of a finish reply; *error gets the error's text for QUEUE_KEPT. −1:
  * malformed. */

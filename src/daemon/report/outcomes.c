@@ -112,7 +112,10 @@ static void on_answer(struct outcomes *outcomes, struct pending_outcome_list *se
 {
     struct pending_outcome *pending = TAILQ_FIRST(&sent->list);
     /* NOLINTBEGIN(clang-analyzer-unix.Malloc): see pending_outcome_list_free */
-    if (settled == QUEUE_KEPT) {
+    if (settled == QUEUE_LATER) {
+        pending_outcome_list_remove(sent, pending);
+        pending_outcome_list_append(&outcomes->queued, pending);
+    } else if (settled == QUEUE_KEPT) {
         keep(outcomes, sent, pending, error);
     } else if (replicas_are_wanted(outcomes->replicas)) {
         pending_outcome_list_remove(sent, pending);

@@ -52,7 +52,8 @@ struct session {
     struct timer failed;  /* runs session_recover in the next turn */
     unsigned failures;    /* tries since the last stable session */
     int64_t up_ns;        /* when the session came up last */
-    int64_t unblock_ns;   /* when CLIENT UNBLOCK was first sent */
+    int64_t unblock_ns;   /* when CLIENT UNBLOCK was first sent, or more of the answer arrived */
+    size_t unblock_bytes; /* of the answer that had arrived then */
     bool was_up;          /* at least once */
     bool outage;          /* the log says that there is no session */
     unsigned logged;      /* errors logged in this outage, as 1 << error */
@@ -356,13 +357,18 @@ int session_block(struct session *session, connection_callback *callback, void *
 static void on_unblock(void *context)
 {
     struct session *session = context;
-    server_unblock(&session->worker->command, connection_client_id(session->connections[WORK]));
+    size_t arrived = connection_arrived(session->connections[WORK]);
     if (session->state != SESSION_UP) {
         timer_stop(&session->unblock);
+    } else if (arrived != session->unblock_bytes) {
+        /* a large task takes long to arrive */
+        session->unblock_bytes = arrived;
+        session->unblock_ns = clock_boot_ns();
     } else if (clock_boot_ns() - session->unblock_ns >
                reply_timeout_ms(session) * CLOCK_NS_PER_MS) {
         session_recover(session, REDIS_ERROR_LOST, "the blocking read does not end");
-    } else {
+    } else if (arrived == 0) {
+        server_unblock(&session->worker->command, connection_client_id(session->connections[WORK]));
         (void)session_send(session, NULL, NULL); /* a failure recovers */
     }
 }
@@ -374,6 +380,7 @@ void session_unblock(struct session *session)
     }
     timer_repeat_s(&session->unblock, UNBLOCK_REPEAT_S);
     session->unblock_ns = clock_boot_ns();
+    session->unblock_bytes = 0;
     on_unblock(session);
 }
 

@@ -195,7 +195,7 @@ local function admit(q, tasks, out)
       task.verdict = verdict
       out.left, out.started = out.left - 1, out.started + 1
       out.alone, out.candidate = task.alone, task.crashes > 0 or out.candidate
-      out.busy, out.bytes = out.busy + 1, out.bytes + task.bytes
+      out.busy = out.busy + 1
     end
   end
   local fine, overtaken = pcall(claim_plain, q, tasks)
@@ -234,10 +234,10 @@ local function admit_named(q, named, out)
     named = without_repeats(named)
   end
   local records = redis.call('HMGET', q[RUNNING], unpack(named))
-  local tasks, bytes = {}, 0
+  local tasks = {}
   for i = 1, #named do
     local token = named[i]
-    if bytes >= MOVE_BYTES then
+    if is_full(q) then
       out.unread = out.unread or {}
       out.unread[#out.unread + 1] = token
     elseif not records[i] or is_pending(q, token) then
@@ -245,7 +245,7 @@ local function admit_named(q, named, out)
       local found = redis.call('XCLAIM', stream, q.group, q.consumer, '0', id)[1]
       if found then
         local task = decode(token, found[2])
-        task.packed, bytes = records[i], bytes + task.bytes
+        task.packed, q.bytes = records[i], q.bytes + task.bytes
         leat.note_size(q, task.bytes)
         tasks[#tasks + 1] = task
       elseif records[i] then
@@ -283,18 +283,18 @@ local function read_records(q, tasks)
 end
 
 -- Whether this call may claim more. If it has passed a task on, it may not, since another worker must read that task.
-local function may_go_on(out)
-  return not out.alone and not out.passed and out.bytes < MOVE_BYTES and out.read < MOVE_BYTES
+local function may_go_on(q, out)
+  return not out.alone and not out.passed and not is_full(q)
 end
 
 -- Reads up to `step` entries and appends their tasks. Returns whether there were fewer, and the bytes of the largest.
-local function read_some(q, kind, step, tasks, out)
+local function read_some(q, kind, step, tasks)
   local stream, largest, n = stream_of(q, kind), 0, #tasks
   local got = redis.call('XREADGROUP', 'GROUP', q.group, q.consumer, 'COUNT', step, 'STREAMS', stream, '>')
   for i, entry in ipairs(got and got[1][2] or {}) do
     local task = decode(kind .. entry[1], entry[2])
     tasks[n + i], largest = task, math.max(largest, task.bytes)
-    out.read = out.read + task.bytes
+    q.bytes = q.bytes + task.bytes
   end
   leat.note_size(q, largest)
   return #tasks - n < step, largest
@@ -306,9 +306,9 @@ end
 local function read(q, kind, wanted, out, most)
   local dropped = 0
   most = most or leat.has_small_tasks(q, kind) and READ_STEP or 1
-  while wanted > 0 and dropped < PAGE and may_go_on(out) do
+  while wanted > 0 and dropped < PAGE and may_go_on(q, out) do
     local step, tasks = math.min(wanted, most), {}
-    local is_end, largest = read_some(q, kind, step, tasks, out)
+    local is_end, largest = read_some(q, kind, step, tasks)
     if #tasks > 0 then
       read_records(q, tasks)
       local before = #out.claimed
@@ -320,7 +320,7 @@ local function read(q, kind, wanted, out, most)
       break
     elseif largest >= SMALL_BYTES then
       most = 1
-    elseif most > 1 and out.bytes < SMALL_BYTES then
+    elseif most > 1 and q.bytes < SMALL_BYTES then
       most = math.min(2 * most, READ_MOST)
     end
   end
@@ -341,16 +341,19 @@ local function read_all(q, wanted, out)
     leat.read_fair(q, wanted, function(kind, some, most)
       return read(q, kind, some, out, most)
     end, function()
-      return may_go_on(out)
+      return may_go_on(q, out)
     end)
   else
     read(q, 's', wanted, out)
   end
 end
 
--- Paused or drained: the named entries are requeued unchanged.
+-- Paused or drained: the named entries are requeued unchanged. After very large ones, the rest is returned.
 local function put_back(q, tokens)
-  for _, token in ipairs(tokens) do
+  for i, token in ipairs(tokens) do
+    if is_full(q) then
+      return rest(tokens, i)
+    end
     local task = is_pending(q, token) and fetch(q, token)
     if task then
       leat.return_entry(q, task)
@@ -394,7 +397,7 @@ end
 -- This worker may start nothing. It gets no task, but scans on. A hold or an outage stops all workers, and ends the
 -- scan: with a cursor to go on from, they would all call again at once.
 local function claim_closed(q, closed_until, why, cursor, lease, named)
-  put_back(q, named)
+  local unread = put_back(q, named)
   leat.expire_due(q)
   local following = ''
   if cursor ~= '' and why ~= 'hold' and why ~= 'outage' then
@@ -402,7 +405,7 @@ local function claim_closed(q, closed_until, why, cursor, lease, named)
     following = fine and found or ''
   end
   return { PROTOCOL, q.now_text, lease, str(closed_until), why, 0, following, {}, {}, q.ended,
-    more_of(nil, q.reasons) }
+    more_of(nil, q.reasons, unread) }
 end
 
 -- leat_claim: claims tasks for a worker.
@@ -443,7 +446,7 @@ function leat.claim(keys, args)
   end
 
   local out = {
-    claimed = {}, deferred = {}, alone = false, busy = busy, bytes = 0, read = 0, started = 0,
+    claimed = {}, deferred = {}, alone = false, busy = busy, started = 0,
     left = math.huge, rate = every_us and { every_us = every_us, burst = burst },
   }
   if out.rate then
@@ -473,7 +476,7 @@ function leat.claim(keys, args)
   if wanted > 0 and out.left > 0 then
     try(out, read_all, q, math.min(wanted, out.left, CHUNK), out)
   end
-  leat.note_small_tasks(q, #out.claimed, out.read)
+  leat.note_small_tasks(q, #out.claimed, q.bytes)
   if out.rate then
     closed_until, why = settle_rate(q, out, wanted + #named)
   end

@@ -26,9 +26,7 @@ local function seconds(ms)
 end
 
 local function peek(q, token)
-  local task = is_token(token) and fetch(q, token) or nil
-  q.bytes = q.bytes + (task and task.bytes or 0)
-  return task
+  return is_token(token) and fetch(q, token) or nil
 end
 
 -- The id that the group has delivered last of go or the stream, or nil if there is no group.
@@ -65,8 +63,7 @@ end
 
 -- Whether the task has ended: it is nowhere, or only its dead letter is left.
 local function has_ended(q, tid)
-  local place, task = leat.place_of(q, tid)
-  q.bytes = q.bytes + (task and task.bytes or 0)
+  local place = leat.place_of(q, tid)
   return place and place:sub(1, 1) == 'd' or not place and leat.is_indexed(q)
 end
 
@@ -252,9 +249,8 @@ end
 -- ---------------------------------------------------------------- waiting tasks
 
 function checks.damaged(q, tid)
-  local packed = redis.call('HGET', q[WAITING], tid)
-  q.bytes = q.bytes + #(packed or '')
-  if not packed or leat.unpack_waiting(packed) and is_tid(tid) then
+  local list, packed = leat.read_waiting(q, tid)
+  if not packed or list and is_tid(tid) then
     return nil
   end
   return #packed .. ' bytes that cannot be read'
@@ -262,7 +258,7 @@ end
 
 -- A follow-up is in names; all other waiting tasks are in delayed or in a lane.
 function checks.waiting(q, tid)
-  local list = is_tid(tid) and leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
+  local list = is_tid(tid) and leat.read_waiting(q, tid)
   if not list or redis.call('ZSCORE', q[DELAYED], tid) then
     return nil
   end
@@ -378,7 +374,6 @@ function checks.index(q, subject)
     return place and not is_indexed(q, subject:sub(3)) and 'leads to ' .. shown(place) or nil
   end
   local task = leat.task_at(q, subject)
-  q.bytes = q.bytes + (task and task.bytes or 0)
   return task and not is_indexed(q, task.tid) and 'task ' .. task.tid .. ' is not in it' or nil
 end
 
@@ -636,7 +631,7 @@ function leat.doctor(keys, args)
   if not parts[name] or limit < 1 or limit > PAGE then
     fail('BADARG not a cursor: ' .. shown(args[2]))
   end
-  q.rows, q.bytes = {}, 0
+  q.rows = {}
   at = parts[name](q, limit, at)
   local cursor = ''
   if at then

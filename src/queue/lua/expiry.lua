@@ -34,8 +34,8 @@ function leat.forget_expiry(q, task)
 end
 
 local function expire(q, tid)
-  local packed = redis.call('HGET', q[WAITING], tid)
-  if leat.unpack_waiting(packed) then
+  local list, packed = leat.read_waiting(q, tid)
+  if list then
     leat.dead_letter_waiting(q, tid, packed, LETTER)
     return count(q, 'expired')
   end
@@ -53,6 +53,9 @@ end
 function leat.expire_due(q)
   local due = redis.call('ZRANGE', q[DELAYED], '-inf', str(q.now - EARLIER), 'BYSCORE', 'LIMIT', '0', str(PAGE))
   for _, member in ipairs(due) do
+    if is_full(q) then
+      return
+    end
     q.group = q.group or redis.call('HGET', q[CONF], 'group') or ''
     if not pcall(expire, q, member:sub(3)) then
       redis.pcall('ZADD', q[DELAYED], str(q.now + DAMAGED_MS - EARLIER), member)
@@ -62,7 +65,7 @@ end
 
 -- How long until an unclaimed task, or with '*' the first of all, expires (ms), or nil. A plain XADD does not register
 -- the time, so the entry is read.
-function leat.expires_in(q, tid, out)
+function leat.expires_in(q, tid)
   local score
   if tid == '*' then
     local first = redis.call('ZRANGE', q[DELAYED], '0', '0', 'WITHSCORES')[2]
@@ -70,9 +73,8 @@ function leat.expires_in(q, tid, out)
   else
     score = redis.call('ZSCORE', q[DELAYED], 'x:' .. tid)
   end
-  if not score and out.bytes < MOVE_BYTES and is_entry_id(tid) then
+  if not score and not is_full(q) and is_entry_id(tid) then
     local task = fetch(q, 's' .. tid)
-    out.bytes = out.bytes + (task and task.bytes or 0)
     if task and task.expires and not record_of(q, task.token) then
       leat.watch_expiry(q, task, tid)
       score = redis.call('ZSCORE', q[DELAYED], 'x:' .. tid)

@@ -220,7 +220,8 @@ end
 -- was sent before), result_ttl_ms (how long to keep the result; missing: as the task says).
 -- Reply: PROTOCOL, then for each: ok; cancelled (it did not succeed and was to be cancelled, so it is cancelled);
 -- fenced (claimed by another consumer, or requeued); gone (settled before, or by another consumer); vanished
--- (deleted by hand); or the error that kept it where it is.
+-- (deleted by hand); later (nothing was done, since the tasks before it were very large: send it again); or the error
+-- that kept it where it is.
 -- Safe to stop: what a task becomes is written before its entry is deleted. An attempt that is sent again finds
 -- its entry gone.
 function leat.finish(keys, args)
@@ -239,6 +240,8 @@ function leat.finish(keys, args)
     local own = packed and packed:sub(2, #mine + 1) == mine and packed:sub(1, 1) ~= MOVED
     if own and args[places[i] + 1] == 'success' then
       add_success(q, batches, tokens[i], packed, i)
+    elseif is_full(q) then
+      reply[i + 1] = 'later'
     else
       local result = parse_result(args, places[i])
       local fine, state = pcall(finish_one, q, packed, result)

@@ -21,8 +21,7 @@ local function task_at(q, place)
   if not place:match('^[sgd]') or not is_entry_id(id) then
     return nil
   end
-  local found = redis.call('XRANGE', key_of(q, place), id, id)
-  return found[1] and decode(place, found[1][2]) or nil
+  return read_entry(q, key_of(q, place), place)
 end
 leat.task_at = task_at
 

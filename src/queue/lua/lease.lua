@@ -39,7 +39,8 @@ end
 -- Returns the tokens that belong to this consumer, as lists of ids by kind. Appends the others to lost, and those
 -- whose tasks are to be cancelled to cancelled. An entry without a record belongs to the consumer while it is
 -- pending for it, or if the heartbeat does not list it as unclaimed. In the second case the consumer had claimed it,
--- nobody has claimed it since, and this restores the record and the names.
+-- nobody has claimed it since, and this restores the record and the names. q.unfinished: the tasks were very large, so
+-- some records are left to the next call.
 local function sort_tokens(q, tokens, text, lost, cancelled)
   local unclaimed, fence = leat.read_unclaimed(text)
   local mine = { s = {}, g = {} }
@@ -51,7 +52,10 @@ local function sort_tokens(q, tokens, text, lost, cancelled)
     for i = from, to do
       local token, record = tokens[i], records[i - from + 1]
       local head = record and record:sub(1, size)
-      if not record and unclaimed and not unclaimed[token] then
+      local is_forgotten = not record and unclaimed and not unclaimed[token]
+      if is_forgotten and is_full(q) then
+        q.unfinished = true
+      elseif is_forgotten then
         local fine, restored = pcall(restore_record, q, token, fence)
         record, head = fine and restored, bound
       end
@@ -74,11 +78,15 @@ end
 
 -- For an entry that XCLAIM did not renew. A claimed one that has not been delivered since the group was recreated, or
 -- since Redis forgot the claim, has no lease to renew: the worker that reads it gives it back. XCLAIM drops a deleted
--- entry from the pending list, and then nothing else would find it: so it is settled here. A failure must not stop the
--- renewal of the other leases.
+-- entry from the pending list, and then nothing else would find it: so it is settled here, or, after very large tasks,
+-- by the sweep. A failure must not stop the renewal of the other leases.
 local function check_unrenewed(q, token, lost)
+  local record = record_of(q, token)
+  if record and is_full(q) then
+    return
+  end
   local exists = fetch(q, token)
-  if exists and record_of(q, token) then
+  if exists and record then
     return
   end
   lost[#lost + 1] = token
@@ -137,7 +145,7 @@ local function beat(q, lease, tokens, text, told)
     leat.has_joined(q)
   end
   leat.note_beat(q)
-  return lost, cancelled, awaited and #lost == 0
+  return lost, cancelled, awaited and #lost == 0 and not q.unfinished
 end
 
 -- leat_renew: renews leases, with the worker's heartbeat.
@@ -246,10 +254,11 @@ function leat.init(keys, args)
   return { PROTOCOL, made > 0 and 1 or 0 }
 end
 
--- Calls hand(q, task, …) for up to PAGE pending entries of the consumer, except those in keep. Returns how many,
+-- Calls hand(q, task, …) for up to PAGE pending entries of the consumer, except those in keep, or fewer very large ones,
+-- but at least for one. Returns how many,
 -- whether there may be more, and the first problem: an entry that fails does not hold up the others.
 function leat.hand_back(q, keep, hand, ...)
-  local moved, left, bytes, out = 0, 0, 0, {}
+  local moved, left, out = 0, 0, {}
   for _, kind in ipairs({ 'g', 's' }) do
     local stream, start = stream_of(q, kind), '-'
     while start do
@@ -257,11 +266,10 @@ function leat.hand_back(q, keep, hand, ...)
       for _, info in ipairs(page) do
         local token = kind .. info[1]
         if not keep[token] then
-          if moved + left >= PAGE or bytes > MOVE_BYTES then
+          if moved + left >= PAGE or moved + left > 0 and is_full(q) then
             return moved, true, out.problem
           end
           local task = fetch(q, token)
-          bytes = bytes + (task and task.bytes or 0)
           if try(out, task and hand or leat.settle_vanished, q, task or token, ...) then
             moved = moved + 1
           else
@@ -331,6 +339,7 @@ function leat.register(keys, args)
   if problem then
     error(problem, 0)
   end
+  more = more or q.unfinished
   if returned and not more then
     leat.has_returned(q, q.consumer)
   end

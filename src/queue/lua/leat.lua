@@ -119,8 +119,8 @@ local function open(keys, wanted, group, consumer)
   end
   -- All fields are set here, because Lua copies a table that grows.
   return setmetatable({
-    group = group, consumer = consumer, undo = false, freed = false, now_us = nil, now = nil, now_text = nil,
-    plain = nil, due = nil, sizes = nil, ended = nil, unfit = nil, only_named = nil, fence_floor = 0,
+    group = group, consumer = consumer, undo = false, freed = false, bytes = 0, now_us = nil, now = nil,
+    now_text = nil, plain = nil, due = nil, sizes = nil, ended = nil, unfit = nil, only_named = nil, fence_floor = 0,
     unpack(keys),
   }, QUEUE)
 end
@@ -398,10 +398,22 @@ local function field(task, name)
   return nil
 end
 
+-- The task of an entry of that stream, or nil. q.bytes counts what this call has read.
+local function read_entry(q, key, token)
+  local id = token:sub(2)
+  local found = redis.call('XRANGE', key, id, id)
+  local task = found[1] and decode(token, found[1][2]) or nil
+  q.bytes = q.bytes + (task and task.bytes or 0)
+  return task
+end
+
 local function fetch(q, token)
-  local stream, id = stream_of(q, token)
-  local found = redis.call('XRANGE', stream, id, id)
-  return found[1] and decode(token, found[1][2]) or nil
+  return read_entry(q, stream_of(q, token), token)
+end
+
+-- Whether this call has read so much that it leaves further tasks to the next one. Redis stands still meanwhile.
+local function is_full(q)
+  return q.bytes >= MOVE_BYTES
 end
 
 local function is_pending(q, token)

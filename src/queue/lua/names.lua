@@ -99,7 +99,7 @@ end
 local function start_following(q, key, following)
   local tid, due = following:match('^(%S+) (%d+)$')
   hash_drop(q, NAMES, 'n:' .. key)
-  local list = tid and is_tid(tid) and leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
+  local list = tid and is_tid(tid) and leat.read_waiting(q, tid)
   if not list then
     hash_drop(q, NAMES, 'u:' .. key)
     return

@@ -55,15 +55,15 @@ end
 
 -- Takes over up to PAGE entries of the consumer whose leases have expired. Returns whether there may be more.
 local function take_over_expired(q, name)
-  local reclaim, most, bytes = str(leat.read_reclaim(q)), leat.read_max_crashes(q), 0
+  local reclaim, most = str(leat.read_reclaim(q)), leat.read_max_crashes(q)
   for _, kind in ipairs({ 'g', 's' }) do
     local page = redis.call('XPENDING', stream_of(q, kind), q.group, 'IDLE', reclaim, '-', '+', PAGE, name)
     for _, info in ipairs(page) do
-      local task = fetch(q, kind .. info[1])
-      if q.work >= PAGE or bytes > MOVE_BYTES then
+      if q.work >= PAGE or is_full(q) then
         return true
-      elseif task then
-        bytes = bytes + task.bytes
+      end
+      local task = fetch(q, kind .. info[1])
+      if task then
         leat.take_over(q, task, most)
       else
         leat.settle_vanished(q, kind .. info[1])
@@ -125,7 +125,7 @@ end
 -- which waits for its end. If that task has a follow-up already, this task becomes ready too; leat_claim then
 -- refuses it, and it becomes a dead letter.
 repairs.waiting = step(function(q, tid)
-  local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
+  local list = leat.read_waiting(q, tid)
   local task = decode('w', list)
   local holder = task.unique and leat.holder_of(q, task.unique)
   if task.id and redis.call('HEXISTS', q[NAMES], 'i:' .. task.id) == 0 then
@@ -234,7 +234,7 @@ function leat.repair(keys, args)
     fail('BADARG give kind, subject and an empty text of at most ' .. PAGE .. ' findings')
   end
   leat.check_types(q)
-  q.work, q.bytes = 0, 0
+  q.work = 0
   for i = 3, #args, 3 do
     local fine, state = pcall(repair_one, q, args[i], args[i + 1])
     reply[#reply + 1] = fine and state or message_of(state)

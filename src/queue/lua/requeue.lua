@@ -46,6 +46,13 @@ local function unpack_waiting(packed)
 end
 leat.unpack_waiting = unpack_waiting
 
+-- As unpack_waiting. The second result is the packed task.
+function leat.read_waiting(q, tid)
+  local packed = redis.call('HGET', q[WAITING], tid)
+  q.bytes = q.bytes + #(packed or '')
+  return unpack_waiting(packed), packed
+end
+
 -- Part of a whole step: a waiting task goes to where it can start: into its lane, or to go. While lanes exist, a
 -- task without a lane waits in the lane '', because go is read before everything else.
 function leat.make_ready(q, tid, list)
@@ -62,8 +69,8 @@ function leat.make_ready(q, tid, list)
 end
 
 local function promote_task(q, tid)
-  local packed = redis.call('HGET', q[WAITING], tid)
-  local list = is_tid(tid) and unpack_waiting(packed)
+  local list, packed = leat.read_waiting(q, tid)
+  list = is_tid(tid) and list
   if packed and not list then
     -- The task stays until it is repaired, and does not hold up the others.
     redis.call('ZADD', q[DELAYED], str(q.now + DAMAGED_MS), tid)
@@ -117,20 +124,16 @@ end
 function leat.promote(q, limit, out)
   q.due = nil
   local due = redis.call('ZRANGE', q[DELAYED], '0', q.now_text, 'BYSCORE', 'LIMIT', '0', str(limit))
-  local bytes = 0
   for _, member in ipairs(due) do
+    if is_full(q) then
+      return
+    end
     local fine, list = pcall(whole_step, promote_member, q, member)
     out.problem = out.problem or not fine and list or nil
     list = fine and list or nil
     local known = list and trailer(list)
     if known and known['leat.attempts'] ~= '0' then
       count(q, 'retrying', -1)
-    end
-    for _, value in ipairs(list or {}) do
-      bytes = bytes + #value
-    end
-    if bytes > MOVE_BYTES then
-      break
     end
   end
 end
@@ -181,7 +184,7 @@ end
 
 -- Part of a whole step: ends a waiting task.
 function leat.drop_waiting(q, tid)
-  local list = leat.unpack_waiting(hash_drop(q, WAITING, tid))
+  local list = unpack_waiting(hash_drop(q, WAITING, tid))
   zset_drop(q, DELAYED, tid)
   leat.leave_lane(q, tid, list and decode('w', list).lane)
 end
@@ -268,7 +271,7 @@ end
 
 -- Ends a task that waits, with a dead letter if `letter` is given. Returns the task.
 function leat.end_waiting(q, tid, packed, letter)
-  local task = decode('w', leat.unpack_waiting(packed) or {})
+  local task = decode('w', unpack_waiting(packed) or {})
   task.tid = tid
   local was_due = redis.call('ZSCORE', q[DELAYED], tid)
   whole_step(end_waiting_step, q, task, letter)

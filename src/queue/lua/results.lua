@@ -95,7 +95,7 @@ end
 function leat.await(keys, args)
   local q = open(keys, ALL_KEYS)
   local until_ms, reply = q.now + number_arg(args[1], 'the time'), { PROTOCOL, q.now_text }
-  local out, first = { bytes = 0 }, nil
+  local first
   if #args > 1 + CHUNK then
     fail('BADARG more than ' .. CHUNK .. ' tasks; give fewer')
   end
@@ -104,7 +104,7 @@ function leat.await(keys, args)
     local tid = leat.tid_of(q, args[i])
     await_one(q, tid, until_ms)
     reply[i + 1] = tid
-    local ms = until_ms > q.now and leat.expires_in(q, tid, out)
+    local ms = until_ms > q.now and leat.expires_in(q, tid)
     if ms and ms > 0 then
       first = math.min(first or ms, ms)
     end

@@ -21,16 +21,15 @@ local function scan_pending(q, kind, start, out)
   for _, id in ipairs(found[3] or {}) do
     try(out, leat.settle_vanished, q, kind .. id)
   end
-  local ids, bytes = found[2], 0
+  local ids = found[2]
   local max_crashes = #ids > 0 and leat.read_max_crashes(q)
   for i, id in ipairs(ids) do
-    if bytes > MOVE_BYTES then
+    if is_full(q) then
       leave_expired(q, stream, ids, i, reclaim)
       return id
     end
     local task = fetch(q, kind .. id)
     if task then
-      bytes = bytes + task.bytes
       try(out, leat.take_over, q, task, max_crashes)
     end
   end
@@ -43,7 +42,7 @@ local DEFERRED_MS = 100 -- an entry that was read a shorter time ago is on its w
 -- `deferred_by`. They are in go only; this examines the first CHUNK entries that are leased there, or fewer large
 -- ones.
 function leat.deferred(q)
-  local tokens, holders, found, bytes = {}, {}, {}, 0
+  local tokens, holders, found = {}, {}, {}
   for _, row in ipairs(redis.call('XPENDING', q[GO], q.group, '-', '+', CHUNK)) do
     if row[3] >= DEFERRED_MS then
       tokens[#tokens + 1], holders[#holders + 1] = 'g' .. row[1], row[2]
@@ -51,8 +50,7 @@ function leat.deferred(q)
   end
   local records = #tokens > 0 and redis.call('HMGET', q[RUNNING], unpack(tokens)) or {}
   for i, token in ipairs(tokens) do
-    local task = not records[i] and bytes < MOVE_BYTES and fetch(q, token)
-    bytes = bytes + (task and task.bytes or 0)
+    local task = not records[i] and not is_full(q) and fetch(q, token)
     if task and task.crashes > 0 then
       task.deferred_by = holders[i]
       found[#found + 1] = task
@@ -102,7 +100,7 @@ local function sweep_record(q, token, record)
     if not leat.is_at(q, record.moved) then
       redis.call('HDEL', q[RUNNING], token)
     end
-  elseif not has_lease(q, token) and not fetch(q, token) then
+  elseif not has_lease(q, token) and not is_full(q) and not fetch(q, token) then
     leat.settle_vanished(q, token)
   end
 end

@@ -23,13 +23,14 @@ local function add_busy(q, key, busy)
   end
 end
 
--- All tasks that ever came: entries that producers added, by whatever command, and tasks that first waited.
+-- All tasks that ever came: entries that producers added, by whatever command, and tasks that first waited. XINFO
+-- answers at least one entry as a whole.
 local function total_enqueued(q)
   local total = number_or(redis.call('HGET', q[STATS], 'tids'), 0)
   if redis.call('EXISTS', q[STREAM]) == 0 then
     return total
   end
-  local info = redis.call('XINFO', 'STREAM', q[STREAM])
+  local info = redis.call('XINFO', 'STREAM', q[STREAM], 'FULL', 'COUNT', '1')
   for i = 1, #info, 2 do
     if info[i] == 'entries-added' then
       return total + info[i + 1]
@@ -51,22 +52,24 @@ end
 
 local DUE_LOOKED_AT = 200 -- entries of delayed, for the next delayed task and the next retry
 
--- When (ms) the next delayed task is due, and the next retry; '0' if it is not among the first entries.
+-- When (ms) the next delayed task is due, and the next retry; '0' if it is not among the first entries. Which of both
+-- a task is has to be read, unless nothing is retried.
 local function next_times(q, retrying)
-  local due, retry, bytes = nil, nil, 0
+  local due, retry = nil, retrying == 0 and '0' or nil
   local page = redis.call('ZRANGE', q[DELAYED], '0', str(DUE_LOOKED_AT - 1), 'WITHSCORES')
   for i = 1, #page, 2 do
-    local has_time = page[i]:match('^%d+%-%d+$') and not leat.is_postponed(page[i + 1])
-    local packed = has_time and redis.call('HGET', q[WAITING], page[i])
-    local list = packed and leat.unpack_waiting(packed)
-    if list and decode('w', list).attempts > 0 then
-      retry = retry or page[i + 1]
-    elseif list then
-      due = due or page[i + 1]
-    end
-    bytes = bytes + #(packed or '')
-    if due and (retry or retrying == 0) or bytes > MOVE_BYTES then
+    local tid = not leat.is_postponed(page[i + 1]) and page[i]:match('^%d+%-%d+$')
+    if due and retry then
       break
+    elseif tid and retrying == 0 then
+      due = redis.call('HEXISTS', q[WAITING], tid) == 1 and page[i + 1] or nil
+    elseif tid and not is_full(q) then
+      local list = leat.read_waiting(q, tid)
+      if list and decode('w', list).attempts > 0 then
+        retry = retry or page[i + 1]
+      elseif list then
+        due = due or page[i + 1]
+      end
     end
   end
   return due or '0', retry or '0'
@@ -108,9 +111,10 @@ function leat.status(keys, args)
     if mine > 0 then
       add_busy(q, key, by_consumer)
     end
-    local first = entries_after(key, last, '+', '1')
-    if first[1] then
-      oldest = math.max(oldest, q.now - number_or(decode(kind .. first[1][1], first[1][2]).enqueued, q.now))
+    local first = not is_full(q) and entries_after(key, last, '+', '1')[1]
+    if first then
+      local task = decode(kind .. first[1], first[2])
+      oldest, q.bytes = math.max(oldest, q.now - number_or(task.enqueued, q.now)), q.bytes + task.bytes
     end
   end
   local waiting = redis.call('HLEN', q[WAITING])
@@ -270,9 +274,11 @@ leat.page_of = page_of
 -- Tasks in lanes, lane by lane.
 local function list_lanes(q, start, limit, rows)
   local page = redis.call('ZRANGE', q[LANED], str(start), str(start + limit - 1))
-  for _, member in ipairs(page) do
-    local packed = redis.call('HGET', q[WAITING], leat.lane_tid(member))
-    local list = packed and leat.unpack_waiting(packed)
+  for i, member in ipairs(page) do
+    if is_full(q) then
+      return 'l' .. str(start + i - 1)
+    end
+    local list = leat.read_waiting(q, leat.lane_tid(member))
     if list then
       rows[#rows + 1] = listed(decode('w', list), 'ready', {})
     end
@@ -342,14 +348,17 @@ end
 -- The deferred tasks come after the last running one.
 local function list_running(q, cursor, limit, rows)
   local found = running_after(q, cursor)
-  for i = 1, math.min(#found, limit, PAGE) do
+  for i = 1, #found do
+    if i > math.min(limit, PAGE) or is_full(q) then
+      return found[i - 1].tid
+    end
     local task = fetch(q, found[i].token)
     if task then
       rows[#rows + 1] = running_row(listed, task, found[i].record, {})
     end
   end
-  if #found > math.min(limit, PAGE) then
-    return found[math.min(limit, PAGE)].tid
+  if is_full(q) then
+    return found[#found].tid
   end
   for _, task in ipairs(redis.call('EXISTS', q[GO]) == 1 and leat.deferred(q) or {}) do
     rows[#rows + 1] = listed(task, 'held', { 'worker', task.deferred_by })
@@ -362,7 +371,10 @@ local function list_waiting(q, cursor, limit, rows)
   limit = math.min(limit, PAGE)
   local page = redis.call('ZRANGE', q[DELAYED], str(start), str(start + limit - 1), 'WITHSCORES')
   for i = 1, #page, 2 do
-    local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], page[i]))
+    if is_full(q) then
+      return str(start + (i - 1) / 2)
+    end
+    local list = leat.read_waiting(q, page[i])
     if list then
       local task = decode('w', list)
       rows[#rows + 1] = listed(task, waiting_state(q, task), { 'due_ms', due_of(page[i + 1]) })
@@ -379,7 +391,7 @@ local function list_following(q, cursor, _, rows)
   local start = str(number_arg(cursor, 'the cursor'))
   local page = redis.call('HSCAN', q[NAMES], start, 'MATCH', 'n:*', 'COUNT', str(CHUNK))
   for i = 2, #page[2], 2 do
-    local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], page[2][i]:match('^%S*')))
+    local list = leat.read_waiting(q, page[2][i]:match('^%S*'))
     if list then
       rows[#rows + 1] = listed(decode('w', list), 'following', {})
     end
@@ -431,7 +443,7 @@ local function whole_task(task, state, extra)
 end
 
 local function show_waiting(q, tid)
-  local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
+  local list = leat.read_waiting(q, tid)
   local task = decode('w', list or {})
   task.tid = tid
   local due = due_of(redis.call('ZSCORE', q[DELAYED], tid))
@@ -531,18 +543,15 @@ function leat.find(keys, args)
   if #args > 2 + CHUNK or kind ~= 'g' and kind ~= 'd' then
     fail('BADARG give a cursor and at most ' .. CHUNK .. ' tasks')
   end
-  local rows, later, missing, bytes = {}, {}, {}, 0
+  local rows, later, missing = {}, {}, {}
   local function add(tid, place, task)
-    for _, value in ipairs(task and task.fields or {}) do
-      bytes = bytes + #value
-    end
     if (place:sub(1, 1) == 'd') == (kind == 'd') then
       rows[#rows + 1] = kind == 'd' and leat.letter_row(task) or { 'tid', tid, 'state', 'alive' }
     end
   end
   for i = 3, #args do
     local tid, place, task = args[i], nil, nil
-    if bytes <= MOVE_BYTES then
+    if not is_full(q) then
       place, task = leat.place_of(q, tid)
     else
       later[#later + 1] = tid

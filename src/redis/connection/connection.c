@@ -19,6 +19,9 @@
 #include "redis/connection/tls.h"
 #include "redis/server_command.h"
 
+/* An answer that is still arriving may take this many times the timeout of its command. */
+enum { MOST_TIMEOUTS = 100 };
+
 enum state {
     CLOSED,
     CONNECTING, /* looking the name up, or in connect(2) */
@@ -149,6 +152,12 @@ static void arm(struct connection *connection, int64_t deadline_ns)
     timer_start_ns(&connection->deadline, deadline_ns - clock_boot_ns());
 }
 
+size_t connection_arrived(const struct connection *connection)
+{
+    const redisReader *reader = connection->redis ? connection->redis->c.reader : NULL;
+    return reader ? reader->len - reader->pos : 0;
+}
+
 static void on_deadline(void *context)
 {
     struct connection *connection = context;
@@ -157,16 +166,17 @@ static void on_deadline(void *context)
     if (!deadline_ns) {
         return;
     }
-    if (clock_boot_ns() < deadline_ns) {
+    int64_t now_ns = clock_boot_ns(), limit_ns = connection->limit_ms * CLOCK_NS_PER_MS;
+    if (now_ns < deadline_ns) {
         arm(connection, deadline_ns);
         return;
     }
 
     /* a long answer that is still arriving extends the deadline */
-    size_t arrived = up && connection->redis ? connection->redis->c.reader->len : 0;
-    if (arrived != connection->arrived) {
+    size_t arrived = up ? connection_arrived(connection) : 0;
+    if (arrived != connection->arrived && now_ns - deadline_ns < MOST_TIMEOUTS * limit_ns) {
         connection->arrived = arrived;
-        arm(connection, clock_boot_ns() + connection->limit_ms * CLOCK_NS_PER_MS);
+        arm(connection, now_ns + limit_ns);
         return;
     }
 

@@ -43,8 +43,9 @@ void connection_open(struct connection *connection);
 void connection_close(struct connection *connection);
 
 /* Queues a command. timeout_ms 0: no deadline (a blocking read). callback NULL: the reply does not
- * matter. Returns 0; or -1 if it is not up or there is no memory: the callback is then not called.
- * All that one turn of the loop sends goes out in one write. */
+ * matter. An answer that is still arriving at its deadline gets more time, but at most a hundred
+ * times its timeout. Returns 0; or -1 if it is not up or there is no memory: the callback is then
+ * not called. All that one turn of the loop sends goes out in one write. */
 int connection_send(struct connection *connection, struct command *command, int64_t timeout_ms,
                     connection_callback *callback, void *context);
 
@@ -55,6 +56,10 @@ int connection_subscribe(struct connection *connection, struct command *command,
                          connection_callback *callback, void *context);
 
 bool connection_is_up(const struct connection *connection);
+
+/* How many bytes of an unfinished answer have arrived. The number changes as long as a long answer
+ * is on its way. */
+size_t connection_arrived(const struct connection *connection);
 
 /* CLIENT ID of the connection; −1 before it is up. After a loss or close it stays the last one
  * until the next open. */

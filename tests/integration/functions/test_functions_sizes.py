@@ -1,4 +1,6 @@
 """No call of a function holds up Redis for much longer than one large task needs, and limits of size hold."""
+import time
+
 import pytest
 import redis
 
@@ -83,6 +85,72 @@ def test_hand_back_after_a_reconnect(queue):
         calls += 1
     assert calls == 3 and queue.redis.xlen(queue.go) == 3 and queue.pending() == []
     assert sizes(queue.begin('w2', 8)) == [len(BIG)]
+
+
+def take_all(queue, number):
+    tasks = []
+    while len(tasks) < number:
+        tasks += queue.begin('w1', number - len(tasks), len(tasks))
+    return tasks
+
+
+@pytest.mark.parametrize('outcome, more', [('retry', {'delay': 1000}), ('release', {}), ('dead', {'cause': 'exit'})])
+def test_many_ends_in_one_call(queue, outcome, more):
+    """leat_finish moves one large task in a call, ends all that succeeded, and asks for the others again."""
+    queue.register('w1')
+    small = queue.redis.xadd(queue.stream, {'command': 'true'})
+    add_plain(queue, BIG, BIG, BIG)
+    tasks = take_all(queue, 4)
+    tasks.sort(key=lambda task: task.tid == text(small))
+    answers = []
+    while tasks:
+        args = [arg for task in tasks for arg in (queue.result(task.token) if task.tid == text(small)
+                                                  else queue.result(task.token, outcome, **more))]
+        answers.append([text(state) for state in queue.call('finish', queue.group, 'w1', *args)])
+        tasks = [task for task, state in zip(tasks, answers[-1]) if state == 'later']
+    assert answers == [['ok', 'later', 'later', 'ok'], ['ok', 'later'], ['ok']]
+    assert queue.pending() == [] and len(queue.places()) == 3
+
+
+def test_named_tokens_while_paused(queue):
+    """While the queue is paused, a claim requeues one large entry that it names, and returns the other tokens."""
+    queue.register('w1')
+    add_plain(queue, BIG, BIG, b'x')
+    named, calls = queue.block('w1', 3), 0
+    queue.call('gate', 'paused', 1)
+    while named:
+        assert queue.redis.xlen(queue.go) == calls
+        reply = queue.call('claim', queue.group, 'w1', 0, 0, '', *named)
+        named, calls = [text(token) for token in reply[11]] if len(reply) > 11 else [], calls + 1
+    assert calls == 3 and queue.pending() == [] and queue.redis.xlen(queue.go) == 3
+
+
+def test_records_restored_at_a_registration(queue):
+    """A registration writes the lost records of large running tasks a few for each call, and loses no task."""
+    queue.register('w1')
+    add_plain(queue, BIG, BIG, BIG)
+    tokens = [task.token for task in take_all(queue, 3)]
+    queue.redis.delete(queue.running)
+    found, more = [], True
+    while more:
+        reply = queue.register('w1', tokens, heartbeat='{"unclaimed": [], "fence": 1}')
+        more = reply['more']
+        found.append((queue.redis.hlen(queue.running), reply['lost']))
+    assert found == [(1, []), (2, []), (3, [])]
+
+
+def test_status_reads_one_large_task(queue):
+    """leat_status reads one large task at most to say since when the oldest one waits and when the next one is due."""
+    queue.register('w1')
+    add_plain(queue, BIG, BIG)
+    [task] = queue.begin('w1')
+    queue.finish('w1', task, 'release')
+    due = int(time.time() * 1000) + 100000
+    queue.add({'command': 'true', 'payload': BIG}, due=due)
+    before = queue.redis.info('commandstats')['cmdstat_xrange']['calls']
+    status = queue.status()
+    assert queue.redis.info('commandstats')['cmdstat_xrange']['calls'] == before + 1
+    assert status['next_due_ms'] == due and status['ready'] == 2 and status['total_enqueued'] == 3
 
 
 def test_pages_of_large_tasks(queue):

@@ -218,16 +218,17 @@ static void reads_finishes(void **state)
     enum queue_settled settled = QUEUE_KEPT;
     const char *error = NULL;
     redisReply *reply =
-        RESP("*7\r\n:1\r\n$2\r\nok\r\n$9\r\ncancelled\r\n$6\r\nfenced\r\n$4\r\ngone\r\n"
-             "$8\r\nvanished\r\n$13\r\nOOM not taken\r\n");
+        RESP("*8\r\n:1\r\n$2\r\nok\r\n$9\r\ncancelled\r\n$6\r\nfenced\r\n$4\r\ngone\r\n"
+             "$8\r\nvanished\r\n$5\r\nlater\r\n$13\r\nOOM not taken\r\n");
     static const enum queue_settled expected[] = {QUEUE_OK,   QUEUE_CALLED_OFF, QUEUE_FENCED,
-                                                  QUEUE_GONE, QUEUE_VANISHED,   QUEUE_KEPT};
-    for (size_t i = 0; i < 6; i++) {
+                                                  QUEUE_GONE, QUEUE_VANISHED,   QUEUE_LATER,
+                                                  QUEUE_KEPT};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         assert_int_equal(queue_finish_read(reply, i, &settled, &error), 0);
         assert_int_equal(settled, expected[i]);
     }
     assert_string_equal(error, "OOM not taken");
-    assert_int_equal(queue_finish_read(reply, 6, &settled, &error), -1);
+    assert_int_equal(queue_finish_read(reply, 7, &settled, &error), -1);
     assert_int_equal(queue_finish_read(reply, SIZE_MAX, &settled, &error), -1);
     freeReplyObject(reply);
 }

@@ -134,6 +134,26 @@ static void waits_for_what_is_still_coming_in(void **state)
     (void)close(ours); /* everything was written */
 }
 
+/* Goal: a server whose answer never ends is lost after a hundred timeouts. */
+static void gives_up_an_answer_that_never_ends(void **state)
+{
+    enum { TIMEOUT_MS = 10 };
+    struct trial *trial = *state;
+    int ours = open_to_us(trial);
+    int64_t begun_ns = clock_boot_ns();
+    send_text(trial, TIMEOUT_MS, "PING", NULL);
+    assert_int_equal(write(ours, "$500000000\r\n", 12), 12);
+    while (trial->losts == 0 && clock_boot_ns() - begun_ns < 60 * CLOCK_NS_PER_S) {
+        /* each turn reads something before it looks at the deadline, however late it is */
+        (void)send(ours, "v", 1, MSG_NOSIGNAL); /* fails after the loss */
+        (void)ev_run(trial->loop, EVRUN_NOWAIT);
+    }
+    assert_int_equal(trial->losts, 1);
+    assert_int_equal(trial->error, REDIS_ERROR_LOST);
+    assert_true(clock_boot_ns() - begun_ns >= 100 * TIMEOUT_MS * CLOCK_NS_PER_MS);
+    (void)close(ours); /* everything was written */
+}
+
 /* Goal: a blocked read has no deadline, and CLIENT UNBLOCK leaves the connection as it was. */
 static void ends_a_blocked_read(void **state)
 {
@@ -450,6 +470,7 @@ int main(void)
         TRIAL(carries_megabytes),
         TRIAL(ends_with_the_deadline_of_a_command),
         TRIAL(waits_for_what_is_still_coming_in),
+        TRIAL(gives_up_an_answer_that_never_ends),
         TRIAL(ends_a_blocked_read),
         TRIAL(reports_nulls_before_the_loss),
         TRIAL(a_reply_to_no_command_is_a_loss),
