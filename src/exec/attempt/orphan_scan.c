@@ -3,16 +3,14 @@
  */
 #include "exec/attempt/orphan_scan.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/process/descriptor.h"
 #include "base/process/proc.h"
+#include "base/process/proc_tree.h"
 #include "exec/attempt/child_state.h"
 #include "exec/attempt/child_table.h"
 #include "exec/guard/guard.h"
@@ -48,27 +46,17 @@ static bool is_zombie(pid_t child)
 static bool any_child(pid_t pid, bool (*visit)(struct progress *progress, pid_t child),
                       struct progress *progress)
 {
-    char path[64], bytes[4096];
+    struct proc_children children;
+    pid_t child = 0;
     bool found = false;
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd < 0 ? -1 : 0;
-    for (pid_t child = 0; !found && size >= 0;) {
-        size = read(fd, bytes, sizeof bytes);
-        for (ssize_t i = 0; !found && i < size; i++) {
-            if (bytes[i] >= '0' && bytes[i] <= '9') {
-                child = child * 10 + (bytes[i] - '0');
-            } else {
-                found = visit(progress, child);
-                child = 0;
-            }
-        }
-        if (size == 0) {
-            break;
-        }
+    if (proc_children_open(&children, pid, pid)) {
+        return true;
     }
-    descriptor_close(&fd);
-    return found || size < 0;
+    while (!found && (child = proc_children_next(&children)) > 0) {
+        found = visit(progress, child);
+    }
+    proc_children_close(&children);
+    return found || child < 0;
 }
 
 static bool is_any(struct progress *progress, pid_t child)

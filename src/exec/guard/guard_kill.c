@@ -12,6 +12,7 @@
 #include "base/process/control_file.h"
 #include "base/process/descriptor.h"
 #include "base/process/proc.h"
+#include "base/process/proc_tree.h"
 #include "exec/tree/env_tag.h"
 
 #define TO_GROUP 4U /* PIDFD_SIGNAL_PROCESS_GROUP */
@@ -198,13 +199,45 @@ static void meet_stray(const struct proc *proc)
     descriptor_close(&fd);
 }
 
-/* ---- a round's walk */
+/* ---- a round's search */
 
 /* Called if not all processes could be read. */
 static void doubt_all(void)
 {
     for (size_t slot_index = 0; slot_index < bound; slot_index++) {
         targets[slot_index].doubtful = true;
+    }
+}
+
+static void list_sessions(void)
+{
+    for (size_t slot_index = 0; slot_index < bound; slot_index++) {
+        sessions[slot_index] =
+            is_under_way(&targets[slot_index]) ? targets[slot_index].process.pid : 0;
+    }
+}
+
+/* Kills the process if it belongs to a target, unless it is a leader. */
+static void meet_any(const struct guard_shared *shared, const struct proc *proc, int64_t since_ns)
+{
+    struct target *target = proc->session > 0 ? find(proc->session) : NULL;
+    if (target && proc->pid != proc->session) {
+        meet(target, &shared->entries[target - targets], proc->pid);
+    } else if (!target && proc->started_ns + PROC_TICK_NS > since_ns && proc_is_alive(proc)) {
+        meet_stray(proc);
+    }
+}
+
+/* Kills the others of all targets among the descendants of the daemon. */
+static void kill_near(const struct guard_shared *shared)
+{
+    struct proc_tree tree;
+    struct proc proc;
+    int64_t since_ns = strays_since_ns();
+    list_sessions();
+    proc_tree_begin(&tree, shared->daemon);
+    while (proc_tree_next(&tree, &proc)) {
+        meet_any(shared, &proc, since_ns);
     }
 }
 
@@ -218,17 +251,9 @@ static void kill_others(const struct guard_shared *shared)
         doubt_all();
         return;
     }
-    for (size_t slot_index = 0; slot_index < bound; slot_index++) {
-        sessions[slot_index] =
-            is_under_way(&targets[slot_index]) ? targets[slot_index].process.pid : 0;
-    }
+    list_sessions();
     while (proc_walk_next(&walk, &proc)) {
-        struct target *target = proc.session > 0 ? find(proc.session) : NULL;
-        if (target && proc.pid != proc.session) {
-            meet(target, &shared->entries[target - targets], proc.pid);
-        } else if (!target && proc.started_ns + PROC_TICK_NS > since_ns && proc_is_alive(&proc)) {
-            meet_stray(&proc);
-        }
+        meet_any(shared, &proc, since_ns);
     }
     proc_walk_close(&walk);
     if (walk.partial) {
@@ -343,9 +368,9 @@ void guard_kill_orphans(uint64_t worker)
     dead_worker = worker;
 }
 
-enum guard_left guard_kill_round(const struct guard_shared *shared)
+/* Begins a round of all targets. Returns false if there is nothing to do. */
+static bool begin_rounds(const struct guard_shared *shared)
 {
-    enum guard_left left = GUARD_LEFT_NONE;
     bool any = false;
     int64_t alive_ns = atomic_load(&shared->alive_ns);
     for (size_t slot_index = 0; slot_index < bound; slot_index++) {
@@ -359,7 +384,20 @@ enum guard_left guard_kill_round(const struct guard_shared *shared)
             any = true;
         }
     }
-    if (!any) {
+    return any;
+}
+
+void guard_kill_near(const struct guard_shared *shared)
+{
+    if (begin_rounds(shared)) {
+        kill_near(shared);
+    }
+}
+
+enum guard_left guard_kill_round(const struct guard_shared *shared)
+{
+    enum guard_left left = GUARD_LEFT_NONE;
+    if (!begin_rounds(shared)) {
         return left;
     }
     kill_others(shared);

@@ -50,6 +50,10 @@ enum guard_left {
     GUARD_LEFT_LIVING,
 };
 
+/* Kills among the descendants of the daemon only. To be called before the first round of a process:
+ * the walk of a round through /proc may take longer than the rest of a lease. Proves nothing. */
+void guard_kill_near(const struct guard_shared *shared);
+
 /* Kills in one round. Forgets entries whose word has changed meanwhile. */
 enum guard_left guard_kill_round(const struct guard_shared *shared);
 

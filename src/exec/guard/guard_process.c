@@ -188,6 +188,7 @@ static enum guard_left kill_what_is_due(struct guard *guard)
 {
     uint64_t now_ms = guard->is_orphan ? UINT64_MAX : (uint64_t)(clock_boot_ns() / CLOCK_NS_PER_MS);
     size_t bound = atomic_load(&guard->shared->bound);
+    bool any_new = false;
     if (guard->is_orphan) {
         guard_kill_orphans(env_tag_worker(guard->consumer));
     }
@@ -195,7 +196,11 @@ static enum guard_left kill_what_is_due(struct guard *guard)
         uint64_t word = guard_entry_take(&guard->shared->entries[slot_index], now_ms);
         if (word && guard_kill_add(slot_index, word)) {
             guard->pause_ms = 0; /* older targets that do not die must not delay this one */
+            any_new = true;
         }
+    }
+    if (any_new) {
+        guard_kill_near(guard->shared);
     }
     return guard_kill_round(guard->shared);
 }

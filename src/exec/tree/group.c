@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/process/proc.h"
+#include "base/process/proc_tree.h"
 #include "exec/tree/env_tag.h"
 
 void group_signal(pid_t leader, int signal)
@@ -92,6 +93,22 @@ bool group_is_alive(pid_t leader, const struct group_orphans *orphans)
                                 : left != GROUP_NOTHING;
 }
 
+/* Kills strays among the descendants of this process. A walk through /proc may take longer than the
+ * lease allows; it comes afterwards, and finds those that this has missed. Returns whether there
+ * were any. */
+static bool kill_descendants(pid_t leader, const struct group_orphans *orphans)
+{
+    const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
+    struct proc_tree tree;
+    struct proc process;
+    bool any = false;
+    proc_tree_begin(&tree, search.self);
+    while (proc_tree_next(&tree, &process)) {
+        any = (proc_is_alive(&process) && kill_stray(&process, &search)) || any;
+    }
+    return any;
+}
+
 bool group_kill_strays(pid_t leader, const struct group_orphans *orphans)
 {
     /* A process that was killed may have forked just before, so this is repeated a few times. A
@@ -99,12 +116,14 @@ bool group_kill_strays(pid_t leader, const struct group_orphans *orphans)
     enum { MOST = 4 };
     int rounds = 0;
     pid_t last;
+    bool any = false;
     if (left_of(leader, orphans, true) == GROUP_STRAYS) {
+        any = kill_descendants(leader, orphans);
         while (rounds < MOST && count_processes(kill_stray, leader, orphans, &last) > 0) {
             rounds++;
         }
     }
-    return rounds > 0;
+    return any || rounds > 0;
 }
 
 bool group_strays_are_alive(pid_t leader, const struct group_orphans *orphans)

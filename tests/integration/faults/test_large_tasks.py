@@ -72,8 +72,8 @@ def slow_link(folder, redis_server):
 
 
 def test_a_transfer_longer_than_the_timeout(daemon, queue, client, slow_link, folder):
-    """A task whose transfer takes longer than command_timeout arrives, in the blocking read and in the claim, even if
-    the worker wants to end the read meanwhile."""
+    """A task whose transfer takes longer than command_timeout arrives, in the blocking read and in the claim, even
+    if the worker wants to end the read meanwhile."""
     one = daemon({'redis': {'socket': slow_link.path, 'command_timeout': '1s'}, 'queue': {'lease': '60s'}})
     one.wait_ready()
     wait_blocked(client)

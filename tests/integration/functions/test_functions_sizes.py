@@ -94,7 +94,8 @@ def take_all(queue, number):
     return tasks
 
 
-@pytest.mark.parametrize('outcome, more', [('retry', {'delay': 1000}), ('release', {}), ('dead', {'cause': 'exit'})])
+@pytest.mark.parametrize('outcome, more', [('retry', {'delay': 1000}), ('release', {}),
+                                           ('dead', {'cause': 'exit'})])
 def test_many_ends_in_one_call(queue, outcome, more):
     """leat_finish moves one large task in a call, ends all that succeeded, and asks for the others again."""
     queue.register('w1')
@@ -140,7 +141,7 @@ def test_records_restored_at_a_registration(queue):
 
 
 def test_status_reads_one_large_task(queue):
-    """leat_status reads one large task at most to say since when the oldest one waits and when the next one is due."""
+    """leat_status reads one large task at most to say since when the oldest waits and when the next is due."""
     queue.register('w1')
     add_plain(queue, BIG, BIG)
     [task] = queue.begin('w1')

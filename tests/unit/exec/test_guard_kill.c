@@ -285,6 +285,47 @@ static void test_stray_that_executes(void **state)
     }
 }
 
+/* Goal: before a walk through /proc, which may take longer than the lease, the guard kills what
+ * descends from the daemon: the session of a task, and a stray. It kills nothing else. */
+static void test_near(void **state)
+{
+    (void)state;
+    struct guard_entry *slot = &shared->entries[PLACE];
+    char *const tag[] = {"LEAT_WORKER=w:1:a", "LEAT_TASK=1-2", "LEAT_FENCE=1", NULL};
+    slot->tag = env_tag_attempt(env_tag_worker("w:1:a"), &(struct task){.tid = "1-2", .fence = 1});
+    for (int daemon = 0; daemon < 2; daemon++) {
+        pid_t member;
+        int input;
+        guard_entry_arm(slot, GUARD_NEVER);
+        slot->born_ns = clock_boot_ns();
+        pid_t leader = start_task(true, &member);
+        pid_t stray = start_stray(&input, tag, "");
+        slot->pid = leader;
+        slot->born_ns = clock_boot_ns();
+        while (env_tag_read(stray) != slot->tag) {
+            wait_ns(CLOCK_NS_PER_MS);
+        }
+        take(slot);
+        /* the leader's only descendant is the member */
+        shared->daemon = daemon ? getpid() : leader;
+        for (int i = 0; i < ROUNDS && (lives(member) || (daemon && lives(stray))); i++) {
+            guard_kill_near(shared);
+            wait_ns(CLOCK_NS_PER_MS);
+        }
+        assert_false(lives(member));
+        assert_int_equal(lives(stray), !daemon);
+        assert_int_equal(kill_until(GUARD_LEFT_NONE), GUARD_LEFT_NONE);
+        assert_false(lives(leader) || lives(stray));
+        close(input);
+        reap(leader);
+        reap(stray);
+        reap(member);
+        guard_entry_disarm(slot);
+    }
+    slot->tag = 0;
+    shared->daemon = 0;
+}
+
 /* Goal: before the first child there is nothing to kill. */
 static void test_no_child_yet(void **state)
 {
@@ -306,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_no_child_yet),
         cmocka_unit_test(test_inherited_leader),
         cmocka_unit_test(test_stray_that_executes),
+        cmocka_unit_test(test_near),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
