@@ -32,7 +32,8 @@ static const char help[] =
     "  --all             select every dead letter\n"
     "  --dry-run         change nothing; print how many match, and the first ones\n"
     "  --yes             drop by --all or filter without asking\n"
-    "  --limit N         list at most N dead letters (default: 20); 0 lists all\n"
+    "  --limit N         with list and --dry-run: list at most N dead letters\n"
+    "                    (default: 20); 0 lists all\n"
     "  --json            print JSON\n"
     "  --payload         with show and one ID: write only the payload's bytes\n"
     "  -q, -c, -h        see leat --help\n"
@@ -79,7 +80,21 @@ static int run_drop(struct cli *cli, const struct dead_options *options)
     return dead_act(cli, options, false);
 }
 
-static int run_action(struct cli *cli, const char *name, const struct dead_options *options)
+/* Refuses options that the action would ignore: a user of "drop --limit 5" expects that at most 5
+ * go. */
+static int check_options(const struct cli *cli, const char *action,
+                         const struct dead_options *options)
+{
+    if (options->limit >= 0 && strcmp(action, "list") != 0 && !options->dry_run) {
+        return cli_usage(cli, "--limit is only for list and --dry-run; select by ids or filters");
+    }
+    if (options->payload && strcmp(action, "show") != 0) {
+        return cli_usage(cli, "--payload is only for show");
+    }
+    return EX_OK;
+}
+
+static int run_action(struct cli *cli, const char *name, struct dead_options *options)
 {
     static const char *const names[] = {"list", "show", "retry", "drop"};
     static int (*const actions[])(struct cli * cli, const struct dead_options *options) = {
@@ -88,7 +103,9 @@ static int run_action(struct cli *cli, const char *name, const struct dead_optio
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(name, names[i]) == 0) {
-            int status = check_choice(cli, options, i == 0);
+            int status = check_options(cli, name, options);
+            status = status == EX_OK ? check_choice(cli, options, i == 0) : status;
+            options->limit = options->limit < 0 ? DEFAULT_LIMIT : options->limit;
             return status == EX_OK ? actions[i](cli, options) : status;
         }
     }
@@ -116,7 +133,7 @@ static int check_cause(const struct cli *cli, const struct cli_option *option, c
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct dead_options options = {.older_ms = -1, .newer_ms = -1, .limit = DEFAULT_LIMIT};
+    struct dead_options options = {.older_ms = -1, .newer_ms = -1, .limit = -1};
     const struct cli_option known[] = {
         {"--cause", .text = &options.cause, .take = check_cause},
         {"--older-than", .duration_ms = &options.older_ms},
