@@ -70,7 +70,8 @@ bool table_is_shared(const struct table_row *row)
     static const char *const shared[][2] = {
         {"queue", "lease"},       {"queue", "max_length"}, {"queue", "max_task"},
         {"queue", "max_crashes"}, {"limits", "rate"},      {"limits", "burst"},
-        {"dead", "keep"},         {"dead", "keep_number"}, {"lanes", "NAME"},
+        {"dead", "keep"},         {"dead", "keep_number"}, {"lanes", "only"},
+        {"lanes", "NAME"},
     };
 
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {

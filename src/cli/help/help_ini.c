@@ -69,14 +69,17 @@ static bool is_meant(const struct table_row *row, const struct question *questio
 
 /* ---- telling */
 
-static void describe(const struct config_key *key)
+static void describe(const struct table_row *row)
 {
+    const struct config_key *key = &row->key;
     const char *value = key->default_value;
 
     /* cli_flush reports failures */
     (void)printf("[%s] %s\n  %s\n", key->section, key->name, key->help);
     (void)printf("  Type: %s\n  Default: %s\n  Reload: %s\n", key->type, *value ? value : "(none)",
-                 key->reloadable ? "yes" : "no");
+                 key->reloadable        ? "yes"
+                 : table_is_shared(row) ? "no; leat conf changes the queue's value"
+                                        : "no");
 }
 
 static int describe_all(const struct question *question)
@@ -90,7 +93,7 @@ static int describe_all(const struct question *question)
         if (found++ > 0) {
             (void)putchar('\n');
         }
-        describe(&table[i].key);
+        describe(&table[i]);
     }
     if (found > 0) {
         (void)puts("\nSee leat.ini(5).");

@@ -223,7 +223,7 @@ def test_help_explains_keys(words, keys):
     code, out, err = ask('ini', *words)
     assert (code, err) == (0, '')
     assert re.findall(r'^\[.*', out, re.M) == keys
-    for line in (r'^  Type: \S', r'^  Default: \S', r'^  Reload: (?:yes|no)$'):
+    for line in (r'^  Type: \S', r'^  Default: \S', r'^  Reload: (?:yes|no|no; leat conf changes .*)$'):
         assert len(re.findall(line, out, re.M)) == len(keys)
 
 
@@ -234,6 +234,14 @@ def test_help_of_a_key_is_what_the_table_says():
     meaning = re.search(r'KEY\("redis", "port", "integer", "6379", true,\s+"(.*)"\)', table)[1]
     assert ask('ini', 'redis.port')[1] == (f'[redis] port\n  {meaning}\n  Type: integer\n  Default: 6379\n'
                                            '  Reload: yes\n\nSee leat.ini(5).\n')
+
+
+@pytest.mark.parametrize('key, reload', [
+    ('kill_grace', 'yes'), ('stream', 'no'), ('lease', "no; leat conf changes the queue's value"),
+    ('only', "no; leat conf changes the queue's value")])
+def test_help_of_a_key_says_what_applies_a_change(key, reload):
+    """For a setting that all workers share the help names leat conf, because a restart does not apply it either."""
+    assert f'\n  Reload: {reload}\n' in ask('ini', key)[1]
 
 
 def test_help_of_max_length_says_what_counts():

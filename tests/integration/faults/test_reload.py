@@ -349,6 +349,7 @@ def test_log_level_is_reloaded(daemon, queue):
     ('queue', 'name', 'others'), ('queue', 'lease', '30s'), ('queue', 'stream', 'others'),
     ('redis', 'db', '1'), ('queue', 'max_crashes', '7'), ('queue', 'max_length', '9'), ('queue', 'max_task', '1M'),
     ('dead', 'keep', '1d'), ('dead', 'keep_number', '9'), ('limits', 'burst', '3'),
+    ('lanes', 'only', 'named'),
 ])
 def test_kept_keys_are_logged(daemon, queue, folder, section, key, value):
     """A key that a reload does not change keeps its value, and the log says what changes it: a restart, or for a
