@@ -160,9 +160,12 @@ static int run(struct cli *cli, int argc, char **argv)
     if (status != EX_OK) {
         return status;
     }
-    if (optind >= argc) {
+    if (argc == 1) {
         print_help(stderr);
         return EX_USAGE;
+    }
+    if (optind >= argc) {
+        return cli_usage(cli, "missing operand: give a command");
     }
     return run_subcommand(cli, argc - optind, argv + optind);
 }

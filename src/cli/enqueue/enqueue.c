@@ -107,11 +107,12 @@ static struct bytes label_of(const struct draft *draft)
 static int say_exists(const struct draft *draft)
 {
     if (draft_has(draft, "unique")) {
-        cli_error("a task with this unique key%s is already in the queue; nothing was added",
-                  draft_has(draft, "id") ? " or id" : "");
+        cli_error("nothing was added: a task in the queue has this unique key%s, or one that "
+                  "succeeded still keeps the key",
+                  draft_has(draft, "id") ? " or label" : "");
         return EXIT_EXISTS;
     }
-    cli_error("a task with this id is already in the queue; nothing was added");
+    cli_error("nothing was added: a task with this label is already in the queue");
     return EX_OK;
 }
 
@@ -181,7 +182,9 @@ static int enqueue(struct cli *cli, struct enqueue_options *options, int argc, c
     status = status == EX_OK ? cli_load(cli) : status;
     if (status == EX_OK && optind == argc && !lines_have_command(options) &&
         !cli->config->task.command && !draft_has(&options->common, "command")) {
-        status = cli_usage(cli, "missing operand: give a command line, or --file");
+        status = cli_usage(cli, options->file ? "missing operand: give a command line; with --as, "
+                                                "the lines of the file have none"
+                                              : "missing operand: give a command line, or --file");
     }
     status = status == EX_OK ? task_complete(cli, options, argc, argv) : status;
     if (status != EX_OK) {

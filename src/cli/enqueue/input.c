@@ -46,7 +46,15 @@ struct input *input_open(const char *path, enum enqueue_input form, const char *
         free(input);
         return NULL;
     }
-    if (fstat(input->descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
+    if (fstat(input->descriptor, &status) != 0) {
+        return input;
+    }
+    if (S_ISDIR(status.st_mode)) {
+        input_close(input);
+        errno = EISDIR;
+        return NULL;
+    }
+    if (S_ISREG(status.st_mode)) {
         input->size = (uint64_t)status.st_size;
     }
     return input;

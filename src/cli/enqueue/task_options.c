@@ -129,7 +129,7 @@ int task_take_payload(const struct cli *cli, const struct cli_option *option, co
 
     if (options->payload_file || options->payload.size > 0 ||
         draft_has(&options->common, "payload")) {
-        return cli_usage(cli, "give --payload or --payload-file, not both, and only once");
+        return cli_usage(cli, "the payload is given twice; give it by one option, once");
     }
     if (strcmp(option->name, "--payload-file") == 0 || strcmp(text, "-") == 0) {
         options->payload_file = text;

@@ -165,7 +165,7 @@ static int enqueue(struct cli *cli, struct enqueue_options *options, char tid[QU
         (void)cli_wait_replicas(cli, 1); /* it prints the error; follow the task anyway */
         return EX_OK;
     }
-    cli_error("not enqueued: task %s with this id or key is already in the queue", tid);
+    cli_error("not enqueued: task %s has the same label or unique key", tid);
     return RUN_FAILED;
 }
 

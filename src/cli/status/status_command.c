@@ -264,17 +264,17 @@ static int take_interval(const struct cli *cli, const struct cli_option *option,
 static int take_lanes(const struct cli *cli, const struct cli_option *option, const char *value)
 {
     struct status_options *options = option->context;
-    int status;
 
     value = value_of(options, value);
     options->lanes = DEFAULT_LANES;
     if (!value) {
         return EX_OK;
     }
-    status = cli_integer(cli, option->name, value, 1, &options->lanes);
-    return status == EX_OK && options->lanes > MOST_LANES
-               ? cli_usage(cli, "%s: use at most %d", option->name, MOST_LANES)
-               : status;
+    if (units_parse_integer(value, 1, MOST_LANES, &options->lanes) != 0) {
+        return cli_usage(cli, "%s: invalid number '%s'; use a whole number from 1 to %d",
+                         option->name, value, MOST_LANES);
+    }
+    return EX_OK;
 }
 
 /* Shows all queues if there are several and none is named. */

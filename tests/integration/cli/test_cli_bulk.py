@@ -205,6 +205,12 @@ def test_a_file_that_is_not_there(leat, queue):
     assert done.returncode == EX_NOINPUT and '/nonexistent/x' in done.stderr
 
 
+def test_a_folder_is_no_file(leat, queue):
+    """A folder instead of a file of tasks is named, with exit status 66; no line is blamed."""
+    done = leat('enqueue', '--file', '/')
+    assert (done.returncode, done.stderr) == (EX_NOINPUT, 'leat: cannot read /: Is a directory\n')
+
+
 def test_progress_only_on_a_terminal(folder, base_config, queue):
     """On a terminal stderr gets a bar and a final count; a pipe gets nothing."""
     path = write_config(folder / 'x.ini', base_config)

@@ -61,7 +61,7 @@ def test_an_id_that_exists_is_no_failure(leat, queue):
     again = leat('enqueue', '--id', 'i', 'one')
     both = leat('enqueue', '--id', 'i', '--unique', 'k', 'one')
     assert [done.returncode for done in (first, again, both)] == [0, 0, EXISTS]
-    assert 'or id' in both.stderr
+    assert 'or label' in both.stderr
 
 
 def test_many_with_keys_and_lanes(leat, queue):
@@ -83,6 +83,7 @@ def test_many_with_keys_and_lanes(leat, queue):
     (['--unique', 'k', '--unique-for', 'soon', 'x'], '--unique-for'),
     (['--unique', 'k', '--file', '-'], '--unique is for one task'),
     (['--lane', 'x'], 'missing operand: give a command line, or --file'),
+    (['--file', '-', '--as', 'URL'], 'give a command line; with --as, the lines of the file have none'),
 ])
 def test_wrong_usage(leat, queue, args, said):
     """A wrong option gets exit status 64, and nothing is enqueued."""

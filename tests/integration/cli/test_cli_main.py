@@ -51,7 +51,12 @@ def test_help_and_version():
     (['status', '--watch', '0.5'], "--watch: invalid interval '0.5'; use whole seconds, such as 5, or a "
                                    'duration of at least 100ms, such as 500ms; see leat status --help'),
     (['status', '--watch', 'now'], "--watch: invalid interval 'now'; use whole"),
-    (['status', '--lanes', '0.5'], "--lanes: invalid number '0.5'"),
+    (['status', '--lanes', '0.5'], "--lanes: invalid number '0.5'; use a whole number from 1 to 1000; see"),
+    (['status', '--lanes', '1001'], "--lanes: invalid number '1001'; use a whole number from 1 to 1000; see"),
+    (['-q', 'list'], 'leat: missing operand: give a command; see leat --help'),
+    (['dead', 'drop', '--all', '--limit', '5', '--yes'], '--limit is only for list and --dry-run; select by ids'),
+    (['dead', 'show', '--all', '--limit', '5'], '--limit is only for list and --dry-run'),
+    (['dead', 'retry', '--payload', '1-0'], '--payload is only for show'),
     (['dead', 'retyr'], 'did you mean retry?'),
     (['dead'], 'list, show, retry or drop'),
     (['conf', 'leas', '60s'], 'did you mean lease?'),

@@ -497,7 +497,7 @@ def test_the_task_exists_already(leat, start, queue, wait_until):
     run = start('run', '--id', 'nightly', 'true')
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
     done = leat('run', '--id', 'nightly', 'true')
-    assert done.returncode == FAILED and 'is already in the queue' in done.stderr
+    assert done.returncode == FAILED and 'has the same label or unique key' in done.stderr
     assert run.running()
 
 
