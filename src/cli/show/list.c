@@ -15,8 +15,8 @@
 
 static const char help[] =
     "Usage: leat list [OPTION]...\n"
-    "List tasks by state, the oldest first: running, ready, retrying, delayed and\n"
-    "dead ones. LABEL is the label that a task was given, TRIES the number of\n"
+    "List tasks by state: running, ready, retrying, delayed and dead ones.\n"
+    "LABEL is the label that a task was given, TRIES the number of\n"
     "attempts that have started. DETAIL is the worker, the time when the task is due,\n"
     "its lane, or the cause of death. COMMAND also shows the task's fields, and after\n"
     "'<' the beginning of its payload. A narrow terminal has fewer columns.\n"
