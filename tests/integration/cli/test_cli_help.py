@@ -240,7 +240,7 @@ def test_help_of_a_key_is_what_the_table_says():
     ('kill_grace', 'yes'), ('stream', 'no'), ('lease', "no; leat conf changes the queue's value"),
     ('only', "no; leat conf changes the queue's value")])
 def test_help_of_a_key_says_what_applies_a_change(key, reload):
-    """For a setting that all workers share the help names leat conf, because a restart does not apply it either."""
+    """For a shared setting the help names leat conf, because a restart does not apply it either."""
     assert f'\n  Reload: {reload}\n' in ask('ini', key)[1]
 
 
