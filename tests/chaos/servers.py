@@ -60,6 +60,10 @@ class Servers:
     # ---- faults of the master
 
     def kill(self):
+        """Everything answered is in the AOF: otherwise, during an fsync, Redis answers before it writes."""
+        with contextlib.closing(self.master.client()) as client:
+            client.config_set('appendfsync', 'always')
+            client.ping()
         self.master.kill()
 
     def stop(self):
@@ -173,8 +177,10 @@ class Servers:
     def _catches_up(old, new):
         until = time.monotonic() + CAUGHT_UP_S
         while time.monotonic() < until:
-            theirs = new.info('replication')
-            if theirs.get('master_link_status') == 'up' and (
+            theirs = new.info()
+            # after a full synchronization it writes a new AOF, and has only the old one until that is done
+            written = not theirs['aof_rewrite_in_progress'] and not theirs['aof_rewrite_scheduled']
+            if written and theirs.get('master_link_status') == 'up' and (
                     theirs['slave_repl_offset'] == old.info('replication')['master_repl_offset']):
                 return True
         return False

@@ -265,10 +265,8 @@ static void render_conf(const struct status *status, struct buffer *out)
     }
     if (outage_until_ms > status->now_ms) {
         moment_relative(outage_until_ms, status->now_ms, time, sizeof time);
-        (void)buffer_printf(out,
-                            "  Redis was restarted or replaced: tasks start %s, or when all "
-                            "workers have registered again\n",
-                            time);
+        (void)buffer_printf(
+            out, "  Redis was restarted or replaced: tasks start %s at the latest\n", time);
     }
 }
 
