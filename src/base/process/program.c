@@ -29,7 +29,7 @@ static int start(char *const argv[], int output, pid_t *pid)
 /* Reads up to the end, so that the program never blocks, and keeps what fits. */
 static void read_text(int fd, char *text, size_t size)
 {
-    char rest[512];
+    char rest[512] = {0}; /* what does not fit */
     size_t used = 0;
     for (;;) {
         size_t room = size - 1 - used;

@@ -46,7 +46,7 @@ void service_name(const char *queue, char name[SERVICE_NAME_SIZE])
         (void)snprintf(name, SERVICE_NAME_SIZE, "%s%s", prefix, queue);
         return;
     }
-    memcpy(name, mapped, used);
+    (void)snprintf(name, SERVICE_NAME_SIZE, "%s", mapped);
     for (size_t i = 0; i < size && i < BEGINNING; i++) {
         char c = (char)tolower((unsigned char)queue[i]);
         name[used++] = strchr(letters, c) ? c : '_';
