@@ -79,7 +79,7 @@ static int wait_until_idle(struct cli *cli, struct paused *paused)
 
     while (status == EX_OK && paused->running > 0) {
         if (paused->since_ms == 0) {
-            cli_error("the queue was resumed meanwhile; %lld tasks run",
+            cli_error("the queue was resumed meanwhile; running tasks: %lld",
                       (long long)paused->running);
             return EX_TEMPFAIL;
         }

@@ -125,6 +125,19 @@ static int find_task(struct cli *cli, const char *id, struct logs_task *task)
     return task->tid ? EX_OK : cli_no_memory();
 }
 
+/* Takes the newest dead letter with that label for the task. The journal goes first, because it
+ * also knows later tasks that succeeded. */
+static void resolve_letter(struct cli *cli, struct logs_task *task)
+{
+    int status;
+    struct redisReply *reply = show_locate_labelled(cli, task->tid, &status);
+
+    if (reply) {
+        read_task(task, reply);
+    }
+    freeReplyObject(reply);
+}
+
 static void free_task(struct logs_task *task)
 {
     free(task->tid);
@@ -335,6 +348,9 @@ static int show(struct cli *cli, struct logs_task *task, const struct logs_optio
 
     if (!entry_is_task(task->tid)) {
         logs_resolve_label(cli, task, options);
+    }
+    if (cli->client && task->known && task->tid && !entry_is_task(task->tid)) {
+        resolve_letter(cli, task);
     }
     fd = is_file ? find_file(cli, task, options) : -1;
     if (fd >= 0) {

@@ -136,6 +136,14 @@ int show_locate_letters(struct cli *cli, char *const *ids, size_t count,
     return locate_labelled(cli, ids, count, letters);
 }
 
+struct redisReply *show_locate_labelled(struct cli *cli, const char *label, int *status)
+{
+    struct dead_letter letter = {0};
+
+    *status = locate_labelled(cli, (char *const *)&label, 1, &letter);
+    return *letter.tid && *status == EX_OK ? show_locate_letter(cli, &letter, status) : NULL;
+}
+
 /* ---- tasks */
 
 struct redisReply *show_locate_live(struct cli *cli, const char *id, int *status)
@@ -151,7 +159,6 @@ struct redisReply *show_locate_quietly(struct cli *cli, const char *id, int *sta
 struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, int *status)
 {
     struct expanded_id expanded;
-    struct dead_letter letter = {0};
     struct redisReply *found = NULL;
 
     *status = expand_id(cli, id, &expanded);
@@ -159,10 +166,7 @@ struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, 
         found = locate(cli, expanded.id, only_dead ? DEAD : ANYWHERE, status);
     }
     if (!found && *status == EX_OK) {
-        *status = locate_labelled(cli, (char *const *)&id, 1, &letter);
-    }
-    if (*letter.tid && *status == EX_OK) {
-        found = show_locate_letter(cli, &letter, status);
+        found = show_locate_labelled(cli, id, status);
     }
     if (!found && *status == EX_OK) {
         cli_error("no %s %s in queue %s; see leat %s", only_dead ? "dead letter" : "task", id,

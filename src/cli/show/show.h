@@ -37,6 +37,9 @@ struct redisReply *show_locate_quietly(struct cli *cli, const char *id, int *sta
 /* The same, but locates only a task that has not ended. The row has the token of the entry. */
 struct redisReply *show_locate_live(struct cli *cli, const char *id, int *status);
 
+/* Locates the newest dead letter with that label. Returns as show_locate_quietly. */
+struct redisReply *show_locate_labelled(struct cli *cli, const char *label, int *status);
+
 /* Locates this dead letter. Returns as show_locate_quietly. */
 struct redisReply *show_locate_letter(struct cli *cli, const struct dead_letter *letter,
                                       int *status);

@@ -371,6 +371,17 @@ def test_file_by_label(worker, queue, journal, files, folder):
     assert done.returncode == 1 and 'use the id of the task' in done.stderr
 
 
+def test_file_by_the_label_of_a_dead_letter(daemon, queue, files, leat):
+    """Without a journal, Redis still knows the labels of dead letters, and the newest one is meant."""
+    daemon({'retry': {'max_attempts': 1}}).wait_ready()
+    for count in (1, 2):
+        queue.add({'command': f'echo dies {count}; exit 1', 'id': 'order 20'})
+        wait_letters(queue, count)
+    assert leat('logs', 'order 20').stdout == 'dies 2\n'
+    done = leat('logs', 'order 21')
+    assert done.returncode == 1 and 'use the id of the task' in done.stderr
+
+
 def test_no_file(daemon, queue, files, leat, folder):
     """If there is no file, the message names the folder, and does not ask for a journal."""
     daemon().wait_ready()
