@@ -142,7 +142,7 @@ static const struct {
                            "leat needs Redis 7.0 or later, or Valkey, with all commands and with "
                            "functions (FUNCTION, FCALL); sentinels are not named as host, but as "
                            "sentinels"},
-    [REDIS_ERROR_FOREIGN] = {"foreign-key", "choose another stream in [queue]"},
+    [REDIS_ERROR_FOREIGN] = {"foreign-key", "set stream in [queue]"},
     [REDIS_ERROR_CALLER] = {"refused-call", "check db, master and cluster in [redis]"},
     [REDIS_ERROR_EXHAUSTED] = {"exhausted-stream",
                                "run leat doctor --repair, which creates the stream again as soon "

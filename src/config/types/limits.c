@@ -95,7 +95,7 @@ static int check_part(int place, const char *part, struct buffer *why)
     return 0;
 }
 
-/* Copies the text between two commas, trimmed; - becomes "". Returns 0, or -1 if it is too long. */
+/* Copies the text between two commas, trimmed. Returns 0, or -1 if it is too long. */
 static int take_part(const char *text, size_t size, char part[PART_LONGEST + 1])
 {
     while (size > 0 && strchr(" \t", *text)) {
@@ -110,13 +110,11 @@ static int take_part(const char *text, size_t size, char part[PART_LONGEST + 1])
     }
     memcpy(part, text, size);
     part[size] = '\0';
-    if (strcmp(part, "-") == 0) {
-        *part = '\0';
-    }
     return 0;
 }
 
-/* Returns the number of parts, or -1 if there are too many or one is too long. */
+/* Splits the parts; - becomes "", but for the weight, which must be given. Returns the number of
+ * parts, or -1 if there are too many or one is too long. */
 static int split_parts(const char *text, char parts[PARTS][PART_LONGEST + 1])
 {
     int count = 0;
@@ -126,6 +124,9 @@ static int split_parts(const char *text, char parts[PARTS][PART_LONGEST + 1])
 
         if (count == PARTS || take_part(at, size, parts[count]) != 0) {
             return -1;
+        }
+        if (count > 0 && strcmp(parts[count], "-") == 0) {
+            *parts[count] = '\0';
         }
         at = at[size] == ',' ? at + size + 1 : NULL;
     }

@@ -9,7 +9,7 @@
 #include "config/suggest.h"
 #include "config/types/strings.h"
 
-enum { CODE_HIGH = 255 };
+enum { CODE_HIGH = 255, DAY_MS = 86400000 };
 
 /* Stores a number in a member of any width. */
 static void store(void *member, const struct table_row *row, int64_t value)
@@ -55,12 +55,16 @@ static int say_words(const struct table_word *words, const char *text, struct bu
     return -1;
 }
 
-/* Formats a limit as it is written in a file. */
+/* Formats a limit as leat.ini(5) has it: whole days are not summed up to weeks. */
 static void format_limit(const struct table_row *row, int64_t limit, char *text, size_t size)
 {
     static const char letters[] = "KMGT";
     char unit[2] = "";
 
+    if (row->type == TABLE_DURATION && limit >= DAY_MS && limit % DAY_MS == 0) {
+        (void)snprintf(text, size, "%lldd", (long long)(limit / DAY_MS));
+        return;
+    }
     if (row->type == TABLE_DURATION) {
         units_format_duration(limit, text, size);
         return;

@@ -49,10 +49,10 @@ static void log_sum(const struct refusals *refusals, enum refusal_kind kind)
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", kinds[kind].event),
                                  LOG_TEXT("LEAT_COUNT", count)};
     log_event(kinds[kind].priority, kinds[kind].id, fields, 2,
-              "queue %s: %s more tasks %s in the last %s s; the last was task %s: %s; see: leat -q "
+              "queue %s: %s more %s %s in the last %s s; the last was task %s: %s; see: leat -q "
               "%s %s",
-              queue, count, kinds[kind].text, since, sum->tid, sum->reason, queue,
-              kinds[kind].hint);
+              queue, count, sum->count == 1 ? "task" : "tasks", kinds[kind].text, since, sum->tid,
+              sum->reason, queue, kinds[kind].hint);
 }
 
 void refusals_flush(struct refusals *refusals)

@@ -92,7 +92,7 @@ def test_keys_of_other_programs(daemon, client, set_up):
     before = {key: client.dump(key) for key in client.keys()}
     worker = daemon()
     assert worker.wait_exit() == 78
-    assert 'emails' in worker.log() and 'choose another stream in [queue]' in worker.log()
+    assert 'emails' in worker.log() and 'set stream in [queue]' in worker.log()
     assert 'script:' not in worker.log() and '.; ' not in worker.log()
     assert {key: client.dump(key) for key in client.keys()} == before
 

@@ -183,6 +183,9 @@ static void wrong_values_say_what_is_right(void **state)
         {"[retry]\nfactor = 1.2.3\n",
          "f:4: factor: \"1.2.3\" is not a number; write it like 2 or 1.5\n"},
         {"[retry]\nfactor = 0.5\n", "f:4: factor: \"0.5\" is out of range; use 1 to 100\n"},
+        {"[dead]\nkeep = 3651d\n",
+         "f:4: keep: \"3651d\" is out of range; use 1s to 3650d, or none\n"},
+        {"[retry]\ncap = 31d\n", "f:4: cap: \"31d\" is out of range; use 0s to 30d\n"},
         {"[dead]\noutput_tail = 2M\n", "f:4: output_tail: \"2M\" is out of range; use 0 to 1M\n"},
         {"[dead]\noutput_tail = 4 KB\n",
          "f:4: output_tail: \"4 KB\" is not a size; write it like 512, 64K or 10M\n"},
@@ -241,6 +244,8 @@ static void lanes_are_checked(void **state)
          "or strict\n"},
         {"[lanes]\na = 1e2\n", "f:4: a: \"1e2\" is not a weight; begin with a number from 0.001 to "
                                "1000, or strict\n"},
+        {"[lanes]\na = -\n", "f:4: a: \"-\" is not a weight; begin with a number from 0.001 to "
+                             "1000, or strict\n"},
         {"[lanes]\na = , 3\n",
          "f:4: a: \"\" is not a weight; begin with a number from 0.001 to 1000, or "
          "strict\n"},
