@@ -27,6 +27,18 @@ def test_readme_names_the_requirements():
     assert len(source("README.md").splitlines()) <= 150
 
 
+def test_queues_get_users_before_they_start():
+    """A text that tells to enable the unit of a queue also tells to make its service, or it would not start."""
+    told = 0
+    texts = [ROOT / "README.md", *ROOT.glob("conf/*"), *ROOT.glob("systemd/*"), *ROOT.glob("src/**/*.[1-8]")]
+    for path in texts:
+        text = path.read_text()
+        for queue in re.findall(r"systemctl enable (?:--quiet )?--now leatd@(\w+)", text):
+            told += 1
+            assert f"leat init --service {queue}" in text, (path, queue)
+    assert told > 5
+
+
 def test_every_message_id_is_used():
     """Each kind of record in log_ids.h is written somewhere."""
     names = re.findall(r"(LOG_ID_\w+) ", source("src/base/log/log_ids.h"))
