@@ -15,27 +15,27 @@ WHEN = pytest.mark.parametrize('when', ['before', 'after'])
 
 
 @WHEN
-def test_work(daemon, queue, folder, injector, heartbeats, when):
+def test_work(daemon, queue, folder, injector, heartbeats, late, when):
     """The daemon is killed while it works; a reaper stands in for process 1 and reaps its orphans."""
-    Crash(daemon, queue, folder, injector, heartbeats).sweep((240,), when)
+    Crash(daemon, queue, folder, injector, heartbeats, late).sweep((240,), when)
 
 
 @WHEN
-def test_batches(daemon, queue, folder, injector, heartbeats, when):
+def test_batches(daemon, queue, folder, injector, heartbeats, late, when):
     """The same holds if tasks share a process."""
-    Crash(daemon, queue, folder, injector, heartbeats, batch=True).sweep((40,), when)
+    Crash(daemon, queue, folder, injector, heartbeats, late, batch=True).sweep((40,), when)
 
 
 @WHEN
-def test_start(daemon, queue, folder, injector, heartbeats, when):
+def test_start(daemon, queue, folder, injector, heartbeats, late, when):
     """The daemon is killed from its start on, with waiting tasks."""
-    Crash(daemon, queue, folder, injector, heartbeats).sweep((50,), when, early=True)
+    Crash(daemon, queue, folder, injector, heartbeats, late).sweep((50,), when, early=True)
 
 
 @WHEN
-def test_cgroups(caged, queue, folder, group, injector, heartbeats, when):
+def test_cgroups(caged, queue, folder, group, injector, heartbeats, late, when):
     """The same holds for tasks with cgroups, and no cgroup is left."""
-    Crash(caged, queue, folder, injector, heartbeats, inherited=False).sweep((60,), when)
+    Crash(caged, queue, folder, injector, heartbeats, late, inherited=False).sweep((60,), when)
     assert group.below() == ['daemon'] and not group.is_populated()
 
 

@@ -69,15 +69,18 @@ def arguments(pid):
         return []
 
 
-def descendants(pid):
-    """All living descendants of the process, in any session."""
-    parents = _children()
+def _below(pid, children):
     found, todo = [], [pid]
     while todo:
-        for child in parents.get(todo.pop(), []):
+        for child in children.get(todo.pop(), []):
             found.append(child)
             todo.append(child)
     return [child for child in found if alive(child)]
+
+
+def descendants(pid):
+    """All living descendants of the process, in any session."""
+    return _below(pid, _children())
 
 
 def _text(path):
@@ -118,15 +121,26 @@ def end(process):
     _started.pop(process.pid, None)
 
 
-def _orphans():
+def _orphans(children):
     """Children that we have not started: a daemon left them, in a session of their own."""
     mine = os.getsid(0)
     found = []
-    for pid in _children().get(os.getpid(), []):
+    for pid in children.get(os.getpid(), []):
         stat = _stat(pid)
         if pid not in _started and stat and stat[2] != mine:
             found.append(pid)
     return found
+
+
+def _reap(pid):
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def reap_orphans():
+    """Reaps those that are dead. Each of thousands of zombies would make every walk through /proc slower."""
+    for pid in _orphans(_children()):
+        _reap(pid)
 
 
 def end_orphans():
@@ -135,14 +149,14 @@ def end_orphans():
 
     def none_left():
         nonlocal running
-        left = _orphans()
+        children = _children()
+        left = _orphans(children)
         for pid in left:
             running += alive(pid)
-            for below in descendants(pid):
+            for below in _below(pid, children):
                 send(below, signal.SIGKILL)
             send(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
+            _reap(pid)
         return not left
 
     wait_until(none_left, message='orphans are gone')

@@ -59,8 +59,8 @@ class Crash:
     """A daemon, and the next one each time that it was killed. With inherited, a reaper gets the daemon's
     orphans and reaps them at once."""
 
-    def __init__(self, daemon, queue, folder, injector, heartbeats, batch=False, inherited=True):
-        self.queue, self.folder, self.injector = queue, folder, injector
+    def __init__(self, daemon, queue, folder, injector, heartbeats, late, batch=False, inherited=True):
+        self.queue, self.folder, self.injector, self.late = queue, folder, injector, late
         self.heartbeats, self.batch, self.inherited = heartbeats, batch, inherited
         batched = {'task': {'command': heartbeats.task(LEFT_S, leaves=True), 'batch': 2, 'batch_wait': '10ms'},
                    'queue': {'concurrency': 1}}
@@ -84,7 +84,7 @@ class Crash:
         wait_until(lambda: not worker.running() and not any(map(processes.alive, worker.guarded)),
                    message=lambda: f'all is dead: {self.heartbeats.runs()}')
         took = time.monotonic() - begun
-        assert took < SOON_S, f'{took:.1f} s until all was dead'
+        assert took < SOON_S + self.late.start(), f'{took:.1f} s until all was dead'
 
     def run(self, worker, when, number, early):
         """One round. Returns the next worker, and whether the previous one was killed."""
@@ -108,6 +108,7 @@ class Crash:
             worker = following.wait_ready()
         wait_until(work.over, message=lambda: f'{self.queue.status()} {self.queue.places()}: {worker.log()}')
         work.check()
+        processes.reap_orphans()
         return worker, killed
 
     def stop(self, worker):
