@@ -374,17 +374,17 @@ def test_logs_of_forgers(unit):
     unit.configure(isolation={"cgroup": "required"}).start()
     task = unit.add("echo true")
     unit.event("TASK_SUCCEEDED", f"LEAT_TASK={task}")
-    record = f"LEAT_QUEUE={unit.name}\\nLEAT_TASK={task}\\nLEAT_EVENT=output\\nMESSAGE=forged\\n"
+    record = f"LEAT_QUEUE={unit.name}\\nLEAT_TASK={task}\\nLEAT_EVENT=output\\nMESSAGE=counterfeit\\n"
     unit.add(f"printf '{record}' | logger --journald")
-    unit.machine.wait_journal(f"LEAT_TASK={task}", "MESSAGE=forged")
+    unit.machine.wait_journal(f"LEAT_TASK={task}", "MESSAGE=counterfeit")
     other = "test-redis-of-a-task"
     config = (f"[queue]\\nname = {unit.name}\\n[redis]\\nsocket = /tmp/{other}\\n"
               "[log]\\ntarget = journal\\n[isolation]\\ncgroup = off\\n")
     unit.add(f"cd /tmp; printf '{config}' >own.ini; redis-server --port 0 --unixsocket /tmp/{other} --save '' "
              f">/dev/null & until redis-cli -s /tmp/{other} ping; do sleep 0.1; done; "
-             f"redis-cli -s /tmp/{other} xadd {unit.name} {task} command 'echo forged too'; leatd -c own.ini",
+             f"redis-cli -s /tmp/{other} xadd {unit.name} {task} command 'echo counterfeit too'; leatd -c own.ini",
              "timeout", "60s")
-    unit.machine.wait_journal(f"LEAT_TASK={task}", "MESSAGE=forged too", timeout=60)
+    unit.machine.wait_journal(f"LEAT_TASK={task}", "MESSAGE=counterfeit too", timeout=60)
     done = logs(unit, task)
     assert (done.returncode, done.stdout, done.stderr) == (0, "true\n", "")
 
