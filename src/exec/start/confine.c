@@ -16,20 +16,30 @@
 /* Each function returns 0 or a negative errno. Calls that an architecture does not have are passed
  * over by libseccomp. */
 
+static int refuse_if(scmp_filter_ctx filter, int call, struct scmp_arg_cmp condition)
+{
+    return seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(EPERM), call, 1, &condition);
+}
+
 /* Allows the call only if all three arguments are this id. */
 static int allow_id(scmp_filter_ctx filter, int call, uint32_t id)
 {
     int result = 0;
     for (unsigned i = 0; i < 3 && result == 0; i++) {
-        result =
-            seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 1, SCMP_CMP(i, SCMP_CMP_NE, id));
+        result = refuse_if(filter, call, (struct scmp_arg_cmp){i, SCMP_CMP_NE, id, 0});
     }
     return result;
 }
 
 static int allow_count(scmp_filter_ctx filter, int call, size_t count)
 {
-    return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 1, SCMP_A0(SCMP_CMP_NE, count));
+    return refuse_if(filter, call, (struct scmp_arg_cmp){0, SCMP_CMP_NE, count, 0});
+}
+
+/* Refuses the call if that argument has the flag. */
+static int refuse_flag(scmp_filter_ctx filter, int call, unsigned argument, uint64_t flag)
+{
+    return refuse_if(filter, call, (struct scmp_arg_cmp){argument, SCMP_CMP_MASKED_EQ, flag, flag});
 }
 
 static int allow_identity(scmp_filter_ctx filter, const struct identity *identity)
@@ -60,12 +70,8 @@ static int forbid_calls(scmp_filter_ctx filter)
  * unknown, as on older kernels. */
 static int forbid_user_namespaces(scmp_filter_ctx filter)
 {
-    int result =
-        seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
-                         SCMP_CMP(CLONE_FLAGS, SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER));
-    result = result ? result
-                    : seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(unshare), 1,
-                                       SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER));
+    int result = refuse_flag(filter, SCMP_SYS(clone), CLONE_FLAGS, CLONE_NEWUSER);
+    result = result ? result : refuse_flag(filter, SCMP_SYS(unshare), 0, CLONE_NEWUSER);
     return result ? result : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
