@@ -147,7 +147,7 @@ end
 
 -- Claims together those of the tasks that hold nothing. Returns the tokens whose records they replace, or nil.
 local function claim_plain(q, tasks)
-  local command, n, overtaken = { 'HSET', q[RUNNING] }, 2, nil
+  local command, n, overtaken = { 'HSET', q[RUNNING], nil, nil }, 2, nil
   for i = 1, #tasks do
     local task = tasks[i]
     if task.verdict == 'claim' then
@@ -193,9 +193,10 @@ local function admit(q, tasks, out)
       redis.call('HSET', q[STATS], DEFERRED, q.now_text)
     elseif verdict == 'claim' or verdict == 'claimed' then
       task.verdict = verdict
-      out.left, out.started = out.left - 1, out.started + 1
-      out.alone, out.candidate = task.alone, task.crashes > 0 or out.candidate
-      out.busy = out.busy + 1
+      out.left, out.started, out.busy = out.left - 1, out.started + 1, out.busy + 1
+      if task.crashes > 0 then
+        out.alone, out.candidate = task.alone, true
+      end
     end
   end
   local fine, overtaken = pcall(claim_plain, q, tasks)
@@ -234,7 +235,7 @@ local function admit_named(q, named, out)
     named = without_repeats(named)
   end
   local records = redis.call('HMGET', q[RUNNING], unpack(named))
-  local tasks = {}
+  local tasks = { nil }
   for i = 1, #named do
     local token = named[i]
     if is_full(q) then
@@ -272,7 +273,7 @@ local function take_deferred(q, out)
 end
 
 local function read_records(q, tasks)
-  local tokens = {}
+  local tokens = { nil }
   for i = 1, #tasks do
     tokens[i] = tasks[i].token
   end
@@ -446,7 +447,7 @@ function leat.claim(keys, args)
   end
 
   local out = {
-    claimed = {}, deferred = {}, alone = false, busy = busy, started = 0,
+    claimed = { nil }, deferred = {}, alone = false, busy = busy, started = 0,
     left = math.huge, rate = every_us and { every_us = every_us, burst = burst },
   }
   if out.rate then
@@ -488,7 +489,7 @@ function leat.claim(keys, args)
   end
   return {
     PROTOCOL, q.now_text, lease, str(closed_until), why, q.due or '0', cursor, out.claimed, out.deferred, q.ended,
-    more_of(out.causes, q.reasons, out.unread, out.unlaned)
+    more_of(out.causes, q.ended[1] and q.reasons, out.unread, out.unlaned)
   }
 end
 

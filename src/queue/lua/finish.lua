@@ -142,7 +142,7 @@ end
 
 -- Where each attempt begins in the arguments. All are checked before anything is written.
 local function places_of(args)
-  local places, at = {}, 3
+  local places, at = { nil }, 3
   while at <= #args do
     local token, outcome, named = args[at], args[at + 1], tonumber(args[at + 2])
     local following = named and named >= 0 and at + HEAD + 2 * named
@@ -160,22 +160,23 @@ local function places_of(args)
   return places
 end
 
--- Adds a success to the batch of its stream. number: the position of the attempt in this call.
-local function add_success(q, batches, token, packed, number)
+-- Adds a success to the batch of its stream, and returns that (batch: nil if this is the first one). number: the
+-- position of the attempt in this call.
+local function add_success(q, batch, token, packed, number)
   local stream, id = stream_of(q, token)
-  local batch, is_bound = batches[stream], packed:sub(1, 1) == BOUND
+  local is_bound = packed:sub(1, 1) == BOUND
   if not batch then
     -- All that most batches will ever have, because Lua copies a table that grows.
-    batches[stream] = {
+    return {
       stream = stream, ids = { id }, tokens = { token }, numbers = { number }, records = { token, packed },
       is_bound = is_bound,
     }
-    return
   end
   local n = #batch.ids + 1
   batch.ids[n], batch.tokens[n], batch.numbers[n] = id, token, number
   batch.records[2 * n - 1], batch.records[2 * n] = token, packed
   batch.is_bound = batch.is_bound or is_bound
+  return batch
 end
 
 local function wants_result(args, at)
@@ -226,7 +227,7 @@ end
 -- its entry gone.
 function leat.finish(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
-  local places, reply, tokens, batches = places_of(args), { PROTOCOL }, {}, {}
+  local places, reply, tokens = places_of(args), { PROTOCOL, nil }, { nil }
   for i = 1, #places do
     tokens[i] = args[places[i]]
   end
@@ -235,11 +236,16 @@ function leat.finish(keys, args)
   end
   local records = redis.call('HMGET', q[RUNNING], unpack(tokens))
   local mine, fenced = q.consumer .. '\0', 0
+  local of_stream, of_go
   for i = 1, #tokens do
     local packed = records[i]
     local own = packed and packed:sub(2, #mine + 1) == mine and packed:sub(1, 1) ~= MOVED
     if own and args[places[i] + 1] == 'success' then
-      add_success(q, batches, tokens[i], packed, i)
+      if tokens[i]:sub(1, 1) == 's' then
+        of_stream = add_success(q, of_stream, tokens[i], packed, i)
+      else
+        of_go = add_success(q, of_go, tokens[i], packed, i)
+      end
     elseif is_full(q) then
       reply[i + 1] = 'later'
     else
@@ -251,8 +257,11 @@ function leat.finish(keys, args)
       end
     end
   end
-  for _, batch in pairs(batches) do
-    settle_batch(q, batch, args, places, reply)
+  if of_go then
+    settle_batch(q, of_go, args, places, reply)
+  end
+  if of_stream then
+    settle_batch(q, of_stream, args, places, reply)
   end
   if fenced > 0 then
     count(q, 'fenced', fenced)

@@ -81,12 +81,14 @@ local function number_arg(text, what)
   return value - value % 1
 end
 
--- The clock of Redis.
+local PADDING = { '00000', '0000', '000', '00', '0', '' } -- before a number of so many digits, to make them six
+
+-- The clock of Redis: seconds, and microseconds without leading zeros. It is joined as text, since formatting is slow.
 local function read_clock(q, name)
   local time = redis.call('TIME')
-  local us = time[1] * 1e6 + time[2]
-  q.now_us, q.now = us, (us - us % 1000) / 1000
-  q.now_text = str(q.now)
+  local us_text = time[1] .. PADDING[#time[2]] .. time[2]
+  local us = tonumber(us_text)
+  q.now_us, q.now, q.now_text = us, (us - us % 1000) / 1000, us_text:sub(1, -4)
   return q[name]
 end
 
@@ -117,7 +119,8 @@ local function open(keys, wanted, group, consumer)
   if #keys ~= wanted then
     fail('BADARG expected ' .. wanted .. ' keys, got ' .. #keys)
   end
-  -- All fields are set here, because Lua copies a table that grows.
+  -- All fields are set here, because Lua copies a table that grows. For the same reason, { nil } elsewhere is an empty
+  -- list with room for one value: most calls have one task.
   return setmetatable({
     group = group, consumer = consumer, undo = false, freed = false, bytes = 0, now_us = nil, now = nil,
     now_text = nil, plain = nil, due = nil, sizes = nil, ended = nil, unfit = nil, only_named = nil, fence_floor = 0,
@@ -201,6 +204,9 @@ local function duration_ms(text)
 end
 
 local function rest(args, from)
+  if #args - from < CHUNK then
+    return { unpack(args, from) }
+  end
   local list = {}
   for i = from, #args do
     list[i - from + 1] = args[i]
