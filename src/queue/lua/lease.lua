@@ -23,8 +23,8 @@ end
 -- id of an entry that was ahead of the clock at the worker's last claim (such as a producer can choose) may by now be
 -- that of another task.
 local function restore_record(q, token, fence)
-  local task = fetch(q, token)
-  if not task or leat.misfit(task) or fence > 0 and token:match('%d+') * 1000 > fence then
+  local task = not (fence > 0 and token:match('%d+') * 1000 > fence) and fetch(q, token)
+  if not task or leat.misfit(task) then
     return nil
   end
   task.fence = math.max(task.fence, fence)
@@ -40,7 +40,7 @@ end
 -- whose tasks are to be cancelled to cancelled. An entry without a record belongs to the consumer while it is
 -- pending for it, or if the heartbeat does not list it as unclaimed. In the second case the consumer had claimed it,
 -- nobody has claimed it since, and this restores the record and the names. q.unfinished: the tasks were very large, so
--- some records are left to the next call.
+-- some records are left to the next call. Each call restores one or looks at all, so that calls come to an end.
 local function sort_tokens(q, tokens, text, lost, cancelled)
   local unclaimed, fence = leat.read_unclaimed(text)
   local mine = { s = {}, g = {} }
@@ -53,11 +53,12 @@ local function sort_tokens(q, tokens, text, lost, cancelled)
       local token, record = tokens[i], records[i - from + 1]
       local head = record and record:sub(1, size)
       local is_forgotten = not record and unclaimed and not unclaimed[token]
-      if is_forgotten and is_full(q) then
+      if is_forgotten and is_full(q) and q.restored then
         q.unfinished = true
       elseif is_forgotten then
         local fine, restored = pcall(restore_record, q, token, fence)
         record, head = fine and restored, bound
+        q.restored = q.restored or record
       end
       if record and (head == plain or head == bound) or not record and is_pending(q, token) then
         local list = mine[token:sub(1, 1)]
