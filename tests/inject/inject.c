@@ -387,10 +387,10 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
 
 /* leatd makes this call itself (spawn_vfork in src/exec/start/spawn.c), with these bytes; they
  * are replaced by a jump to code that counts first. Its stack is unchanged, for the reason given
- * there. */
+ * there. It does without what shadow stacks need. */
 #ifdef __x86_64__
 static const unsigned char clone3_call[] = {0x41, 0x58, 0xb8, 0xb3, 0x01, 0x00,
-                                            0x00, 0x0f, 0x05, 0x41, 0x50, 0xc3};
+                                            0x00, 0x0f, 0x05, 0x48, 0x85, 0xc0};
 
 __attribute__((used, visibility("hidden"))) int clone3_fails(void)
 {
