@@ -5,7 +5,8 @@ do -- Outages: until the workers have returned, nothing is taken over.
 -- have forgotten which tasks were claimed, because it started from a snapshot, or another server became the master.
 -- Then nothing starts either (outage_until in conf): a task that looks ready may run. It may even have forgotten a
 -- worker, which it then cannot await. So each new worker gets a number, which all workers learn at once and tell when
--- they register. If one of them tells a number that Redis does not know, nothing starts for one lease.
+-- they register. If one of them tells a number that Redis does not know, nothing starts for one lease, unless Redis
+-- has lost the whole queue.
 --
 -- stats has four fields for this:
 -- beat: when any worker last renewed or registered (ms).
@@ -82,6 +83,11 @@ local function begin(q, former, beat, starts, joined)
   return true
 end
 
+-- Whether Redis has lost the whole queue: then it has no task that may run already. server: of the last registration.
+local function has_lost_all(q, server)
+  return not server and redis.call('XLEN', q[STREAM]) + redis.call('XLEN', q[GO]) + redis.call('HLEN', q[WAITING]) == 0
+end
+
 -- Notes an outage if one has ended: nobody could renew for a lease, or a worker registers, and the server is not that
 -- of the last registration, or has forgotten a worker. told: the number that the worker tells, if it registers. Returns
 -- whether something is waited for, so that nothing may be taken over.
@@ -97,9 +103,10 @@ function leat.note_outage(q, lease, told)
   end
   local stopped = lasts and outage.starts ~= NOW and not other
   local joined = stopped and outage.joined or number_or(v[4], 0)
-  local starts = told and (told > joined and AT_END or told > 0 and WHOLE or NOT_YET) or NOW
-  if starts == AT_END then
+  local starts = told and (told > 0 and WHOLE or NOT_YET) or NOW
+  if told and told > joined then
     redis.call('HSET', q[STATS], JOINED, str(math.max(told, number_or(v[4], 0))))
+    starts = has_lost_all(q, v[2]) and WHOLE or AT_END
   end
   if other or starts == AT_END and not stopped
     or q.now - beat > lease and q.now - beat > leat.read_reclaim(q) then
