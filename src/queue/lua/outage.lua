@@ -17,8 +17,8 @@ do -- Outages: until the workers have returned, nothing is taken over.
 -- when tasks may start:
 
 local NOW = 0
-local NOT_YET = 1 -- at UNTIL, or as WHOLE if a worker returns that tells no greater number than JOINED
-local WHOLE = 2 -- when all workers have returned: none of them knows of one that Redis has forgotten
+local NOT_YET = 1 -- at UNTIL, or as ALL_BACK if a worker returns that tells no greater number than JOINED
+local ALL_BACK = 2 -- when all workers have returned: none of them knows of one that Redis has forgotten
 local AT_END = 3 -- at UNTIL: Redis has forgotten a worker
 
 local BEAT, SERVER, OUTAGE, JOINED = 'beat', 'server', 'outage', 'joined'
@@ -103,10 +103,10 @@ function leat.note_outage(q, lease, told)
   end
   local stopped = lasts and outage.starts ~= NOW and not other
   local joined = stopped and outage.joined or number_or(v[4], 0)
-  local starts = told and (told > 0 and WHOLE or NOT_YET) or NOW
+  local starts = told and (told > 0 and ALL_BACK or NOT_YET) or NOW
   if told and told > joined then
     redis.call('HSET', q[STATS], JOINED, str(math.max(told, number_or(v[4], 0))))
-    starts = has_lost_all(q, v[2]) and WHOLE or AT_END
+    starts = has_lost_all(q, v[2]) and ALL_BACK or AT_END
   end
   if other or starts == AT_END and not stopped
     or q.now - beat > lease and q.now - beat > leat.read_reclaim(q) then
@@ -145,7 +145,7 @@ function leat.has_returned(q, consumer)
     return write(q, outage)
   end
   redis.call('HDEL', q[STATS], OUTAGE)
-  if outage.starts == WHOLE then
+  if outage.starts == ALL_BACK then
     redis.call('HDEL', q[CONF], 'outage_until')
     leat.wake_workers(q, 'conf')
   end
