@@ -73,6 +73,19 @@ static bool has(sd_journal *handle, const char *field, const char *value)
            bytes_equal((struct bytes){(const char *)data + name, size - name}, value);
 }
 
+/* Returns true if the program is the one at this path, or the one at this path below another root
+ * directory, which journald sees from outside. */
+static bool is_at(sd_journal *handle, const char *path)
+{
+    static const char field[] = "_EXE=";
+    const void *data;
+    size_t size, length = strlen(path);
+
+    return length > 0 && sd_journal_get_data(handle, "_EXE", &data, &size) >= 0 &&
+           size >= strlen(field) + length &&
+           memcmp((const char *)data + size - length, path, length) == 0;
+}
+
 /* Returns true for a service that root has configured. Services of users are below user@UID. */
 static bool is_of_service(sd_journal *handle)
 {
@@ -101,7 +114,7 @@ static bool is_of_task(sd_journal *handle)
 
 bool logs_sender_is_leatd(const struct logs_sender *sender, sd_journal *handle)
 {
-    bool is_program = has(handle, "_EXE", sender->beside) || has(handle, "_EXE", sender->sbin);
+    bool is_program = is_at(handle, sender->beside) || is_at(handle, sender->sbin);
     bool is_allowed =
         has(handle, "_UID", "0") || has(handle, "_UID", sender->user) ||
         (*sender->unit ? has(handle, "_SYSTEMD_UNIT", sender->unit) : is_of_service(handle));
