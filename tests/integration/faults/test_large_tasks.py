@@ -1,7 +1,6 @@
 """Large tasks neither stop Redis for long nor break the worker's session."""
 import socket
 import threading
-import time
 
 import pytest
 
@@ -24,6 +23,7 @@ class SlowLink:
         self._listener.bind(self.path)
         self._listener.listen(64)
         self._sockets = [self._listener]
+        self.closed = threading.Event()
         self._start(self._serve)
 
     @staticmethod
@@ -48,7 +48,7 @@ class SlowLink:
                 target.sendall(data)
                 if rate:
                     self.passed = max(self.passed, len(data))
-                    time.sleep(len(data) / rate)
+                    self.closed.wait(len(data) / rate)
         except OSError:
             pass
         for one in (source, target):
@@ -58,6 +58,7 @@ class SlowLink:
                 pass
 
     def close(self):
+        self.closed.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         for one in self._sockets:
             one.close()

@@ -1,7 +1,6 @@
 """Poison candidates and real workers: tasks that were lost with their worker do not hold up the others, and a task
 that kills every worker ends as a dead letter without harm to the others."""
 import statistics
-import threading
 import time
 
 import pytest
@@ -10,26 +9,18 @@ from harness.polling import wait_until
 
 SECTIONS = {'queue': {'concurrency': 8, 'lease': '6s', 'scan': '1s'}, 'task': {'kill_grace': '1s'}}
 LOST, LOST_S = 8, 3
-RATE_HZ, QUICK = 10, 200
+QUICK, APART_MS = 200, 100
 
 
-class QuickTasks:
-    """Tasks of 20 ms that are added at a steady rate and note when they start."""
-
-    def __init__(self, queue, path):
-        self.queue, self.path, self.added = queue, path, {}
-        self.thread = threading.Thread(target=self._add)
-
-    def _add(self):
-        for _ in range(QUICK):
-            [tid] = self.queue.add({'command': f'echo $LEAT_TASK $(date +%s%3N) >> {self.path}; sleep 0.02'})
-            self.added[tid] = time.time()
-            time.sleep(1 / RATE_HZ)
-
-    def waits(self):
-        """The seconds until each has started."""
-        lines = [line.split() for line in self.path.read_text().splitlines()] if self.path.exists() else []
-        return [int(ms) / 1000 - self.added[tid] for tid, ms in lines if tid in self.added]
+def add_quick_tasks(queue, path):
+    """Adds tasks of 20 ms that become due one after the other and note when they start. Returns when each is due
+    (ms)."""
+    begin = round(time.time() * 1000) + APART_MS
+    due = {}
+    for at in range(begin, begin + QUICK * APART_MS, APART_MS):
+        [(_, tid)] = queue.enqueue({'command': f'echo $LEAT_TASK $(date +%s%3N) >> {path}; sleep 0.02'}, due=at)
+        due[tid] = at
+    return due
 
 
 @pytest.mark.parametrize('proved', [True, False])
@@ -40,12 +31,11 @@ def test_quick_tasks_go_on_after_the_loss_of_a_worker(daemon, queue, folder, lat
     queue.add(*[{'command': f'exec sleep {LOST_S}'}] * LOST)
     wait_until(lambda: queue.redis.hlen(queue.running) == LOST)
     other = daemon(SECTIONS).wait_ready()
-    quick = QuickTasks(queue, folder / 'started')
-    quick.thread.start()
+    due = add_quick_tasks(queue, folder / 'started')
     lost.kill9() if proved else lost.kill9_unguarded()
-    quick.thread.join()
     wait_until(lambda: queue.counter('succeeded') == LOST + QUICK, 120, other.log)
-    waits = quick.waits()
+    started = [line.split() for line in (folder / 'started').read_text().splitlines()]
+    waits = [(int(ms) - due[tid]) / 1000 for tid, ms in started]
     print(f'waits: median {statistics.median(waits):.3f} s, worst {max(waits):.3f} s')
     assert len(waits) == QUICK and queue.counter('crashes') == LOST
     assert statistics.median(waits) <= 0.5 + late() and max(waits) <= 4 + late()
