@@ -289,8 +289,9 @@ def test_redis_restarts(daemon, redis_server, client, output):
 
 
 def test_a_flushed_database(daemon, client, output):
-    """FLUSHALL means that anything may have changed, and new items are noticed."""
-    daemon().wait_ready()
+    """FLUSHALL means that anything may have changed, and new items are noticed. If the worker adds a task before
+    it registers again, none starts for a lease."""
+    daemon({'queue': {'lease': '2s'}}).wait_ready()
     wait_watching(client)
     client.flushall()
     client.lpush('work', 'after')
