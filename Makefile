@@ -96,9 +96,9 @@ object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 all: $(BUILD)/leatd $(BUILD)/leat ## build leatd and leat (options: CC=clang, WERROR=1, SAN=1)
 
-# libleat.a has the layers that both programs use; libdaemon.a and libcli.a have each program without its main,
+# libleat.a has the layers that are not of one program; libdaemon.a and libcli.a have each program without its main,
 # for unit tests.
-LIB_SOURCES = $(filter $(addsuffix /%,$(addprefix src/,base config redis queue exec)),$(SOURCES))
+LIB_SOURCES = $(filter $(addsuffix /%,$(addprefix src/,base config redis queue view exec)),$(SOURCES))
 PROGRAM_SOURCES = $(filter-out %/main.c,$(filter src/$(1)/%,$(SOURCES)))
 $(BUILD)/libleat.a: $(call object,$(LIB_SOURCES))
 $(BUILD)/libdaemon.a: $(call object,$(call PROGRAM_SOURCES,daemon))

@@ -48,14 +48,14 @@ def includes(path):
 
 def test_includes_point_upward():
     """A file includes headers of its own folder and of folders above it in DESIGN's table; cli and daemon do
-    not include each other, and cli starts no processes."""
+    not include each other, and neither view nor cli starts processes."""
     order = {folder: place for place, folder in enumerate(folders())}
     wrong = []
     for path in sources(".c", ".h"):
         folder = str(path.parent.relative_to(SRC))
         for number, header in includes(path):
             target = header.rpartition("/")[0]
-            apart = folder.split("/")[0] == "cli" and target.split("/")[0] in ("exec", "daemon")
+            apart = folder.split("/")[0] in ("view", "cli") and target.split("/")[0] in ("exec", "daemon")
             if not (SRC / header).exists():
                 wrong.append(f"{path.relative_to(ROOT)}:{number}: no file {header}")
             elif apart or order[target] > order[folder]:
@@ -91,9 +91,9 @@ def test_each_library_is_known_to_one_layer(header, layer):
 
 
 def test_jansson_is_known_to_the_command_and_to_batches():
-    """Only cli, and the one file that writes tasks as JSON, use jansson."""
+    """Only view, cli, and the one file that writes tasks as JSON, use jansson."""
     users = {str(path.relative_to(SRC)) for path in sources(".c", ".h")
-             if layer_of(path) != "cli" and "<jansson.h>" in path.read_text()}
+             if layer_of(path) not in ("view", "cli") and "<jansson.h>" in path.read_text()}
     assert users == {"exec/attempt/batch.c"}
 
 

@@ -11,12 +11,12 @@
 #include "cli/lib/audit.h"
 #include "cli/lib/cli.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
 #include "cli/show/expand_id.h"
 #include "cli/show/show.h"
 #include "queue/calls.h"
 #include "redis/error.h"
+#include "view/reply_fields.h"
 
 #define WHY_SIZE 512
 

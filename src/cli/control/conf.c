@@ -12,12 +12,13 @@
 #include "base/units.h"
 #include "cli/lib/audit.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_fields.h"
+#include "cli/lib/reply_json.h"
 #include "cli/lib/text.h"
 #include "config/types/lanes_rule.h"
 #include "config/types/limits.h"
 #include "queue/calls.h"
 #include "queue/shared/limits.h"
+#include "view/reply_fields.h"
 
 static const char help[] =
     "Usage: leat conf [OPTION]... [NAME VALUE]\n"

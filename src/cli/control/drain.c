@@ -10,8 +10,8 @@
 #include "base/join.h"
 #include "cli/control/pauses.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/status/status.h"
+#include "view/reply_fields.h"
 
 #define PAUSES_SIZE 300
 #define HOSTS_SIZE 1024

@@ -12,11 +12,11 @@
 #include "cli/lib/audit.h"
 #include "cli/lib/cli.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_fields.h"
 #include "config/types/secret.h"
 #include "queue/calls.h"
 #include "queue/library.h"
 #include "queue/replies.h"
+#include "view/reply_fields.h"
 
 static const char init_help[] =
     "Usage: leat init [OPTION]...\n"

@@ -8,10 +8,10 @@
 
 #include "base/clock.h"
 #include "cli/control/pauses.h"
-#include "cli/lib/moment.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/status/status.h"
+#include "view/moment.h"
+#include "view/reply_fields.h"
 
 #define WAIT_STEP_MS 250
 

@@ -8,8 +8,8 @@
 #include <hiredis/hiredis.h>
 
 #include "cli/lib/audit.h"
-#include "cli/lib/reply_fields.h"
 #include "queue/calls.h"
+#include "view/reply_fields.h"
 
 static void record_change(const struct cli *cli, const char *name, bool paused)
 {

@@ -11,11 +11,11 @@
 #include "cli/dead/dead.h"
 #include "cli/lib/audit.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/lib/rows.h"
 #include "queue/calls.h"
 #include "queue/shared/limits.h"
 #include "redis/error.h"
+#include "view/reply_fields.h"
 
 #define BATCH QUEUE_PAGE /* letters per call, the maximum of the function */
 #define MOST_TOLD 20     /* refusals that are printed one by one */

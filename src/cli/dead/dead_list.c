@@ -4,9 +4,9 @@
 #include <stdio.h>
 
 #include "cli/dead/dead.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/lib/rows.h"
 #include "queue/shared/limits.h"
+#include "view/reply_fields.h"
 
 /* ---- a table of letters */
 

@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "cli/dead/dead.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/lib/rows.h"
 #include "queue/calls.h"
+#include "view/reply_fields.h"
 
 /* ---- filters */
 

@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "cli/doctor/doctor.h"
-#include "cli/lib/reply_fields.h"
 #include "queue/calls.h"
+#include "view/reply_fields.h"
 
 #define ROW_ELEMENTS 3
 #define LONGEST_REST_NS (100 * CLOCK_NS_PER_MS)

@@ -14,9 +14,9 @@
 #include "cli/enqueue/replica_wait.h"
 #include "cli/lib/interrupt.h"
 #include "cli/lib/progress.h"
-#include "cli/lib/reply_fields.h"
 #include "queue/calls.h"
 #include "redis/error.h"
+#include "view/reply_fields.h"
 
 #define BATCH_TASKS 500
 #define BATCH_BYTES ((size_t)1024 * 1024)

@@ -12,8 +12,8 @@
 #include "cli/lib/cli.h"
 #include "cli/lib/interrupt.h"
 #include "cli/lib/progress.h"
-#include "cli/lib/reply_fields.h"
 #include "redis/error.h"
+#include "view/reply_fields.h"
 
 static const char help[] =
     "Usage: leat import [OPTION]... KEY...\n"

@@ -7,10 +7,10 @@
 #include <hiredis/hiredis.h>
 
 #include "cli/enqueue/import.h"
-#include "cli/lib/moment.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
+#include "view/moment.h"
+#include "view/reply_fields.h"
 
 /* An item of a preview: its first bytes, its size, and when it is due. */
 struct item {

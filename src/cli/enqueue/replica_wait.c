@@ -5,8 +5,8 @@
 
 #include <hiredis/hiredis.h>
 
-#include "cli/lib/reply_fields.h"
 #include "queue/calls.h"
+#include "view/reply_fields.h"
 
 #define WHY_SIZE 256
 

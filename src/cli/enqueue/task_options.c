@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/enqueue/enqueue.h"
-#include "cli/lib/moment.h"
-#include "cli/lib/reply_fields.h"
 #include "queue/calls.h"
+#include "view/moment.h"
+#include "view/reply_fields.h"
 
 /* ---- options */
 

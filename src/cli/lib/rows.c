@@ -8,12 +8,13 @@
 
 #include <hiredis/hiredis.h>
 
-#include "cli/lib/moment.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_fields.h"
+#include "cli/lib/reply_json.h"
 #include "queue/calls.h"
 #include "queue/shared/limits.h"
 #include "queue/task.h"
+#include "view/moment.h"
+#include "view/reply_fields.h"
 
 #define PAGE 200         /* rows per call: Redis reads whole entries, with their payloads */
 #define FIELD_PREVIEW 64 /* bytes of a field's value in a row, as in view.lua */

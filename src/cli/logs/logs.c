@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "cli/lib/entry_id.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
 #include "cli/show/expand_id.h"
 #include "cli/show/history.h"
@@ -24,6 +23,7 @@
 #include "config/file/service.h"
 #include "config/types/outputs.h"
 #include "queue/result_streams.h"
+#include "view/reply_fields.h"
 
 #define ASK_NS CLOCK_NS_PER_S /* between two questions whether the task has ended */
 

@@ -12,8 +12,6 @@
 #include <hiredis/hiredis.h>
 
 #include "base/clock.h"
-#include "cli/lib/moment.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/run/run.h"
 #include "cli/wait/await.h"
 #include "cli/wait/retry_call.h"
@@ -21,6 +19,8 @@
 #include "queue/calls.h"
 #include "queue/replies.h"
 #include "queue/result_streams.h"
+#include "view/moment.h"
+#include "view/reply_fields.h"
 
 #define ENTRIES 64     /* per read */
 #define BLOCK_MS 20000 /* of a read: afterwards a dead connection is noticed */

@@ -7,8 +7,8 @@
 
 #include <hiredis/hiredis.h>
 
-#include "cli/lib/reply_fields.h"
 #include "queue/calls.h"
+#include "view/reply_fields.h"
 
 #define CURSOR_SIZE 64
 #define SHORTEST 6

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/lib/moment.h"
 #include "cli/lib/table.h"
+#include "view/moment.h"
 
 enum { ATTEMPT, WORKER, BEGUN, ENDED, CAUSE, STATUS, PARTS };
 

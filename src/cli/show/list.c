@@ -6,10 +6,10 @@
 
 #include "base/clock.h"
 #include "cli/lib/cli.h"
-#include "cli/lib/moment.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/lib/rows.h"
 #include "cli/lib/table.h"
+#include "view/moment.h"
+#include "view/reply_fields.h"
 
 #define DEFAULT_LIMIT 20
 

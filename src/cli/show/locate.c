@@ -8,11 +8,11 @@
 #include <hiredis/hiredis.h>
 
 #include "cli/lib/entry_id.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/lib/rows.h"
 #include "cli/show/expand_id.h"
 #include "cli/show/show.h"
 #include "queue/calls.h"
+#include "view/reply_fields.h"
 
 #define CURSOR_SIZE 64
 #define FOUND_ELEMENTS 5

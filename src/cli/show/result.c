@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/lib/moment.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
 #include "cli/show/usage.h"
 #include "queue/verdict.h"
+#include "view/moment.h"
+#include "view/reply_fields.h"
 
 #define WHY_WIDTH 13 /* width of most causes */
 

@@ -9,12 +9,13 @@
 #include <hiredis/hiredis.h>
 
 #include "base/clock.h"
-#include "cli/lib/moment.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_fields.h"
+#include "cli/lib/reply_json.h"
 #include "cli/lib/text.h"
 #include "cli/show/history.h"
 #include "cli/show/usage.h"
+#include "view/moment.h"
+#include "view/reply_fields.h"
 
 #define TEXT_SHOWN 4096 /* bytes of a printable payload */
 #define RAW_SHOWN 256   /* bytes of a binary payload */

@@ -9,10 +9,10 @@
 
 #include <hiredis/hiredis.h>
 
-#include "cli/lib/moment.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/lib/table.h"
 #include "queue/calls.h"
+#include "view/moment.h"
+#include "view/reply_fields.h"
 
 #define PAGE 500 /* lanes per call, which takes Redis a few ms */
 

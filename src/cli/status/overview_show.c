@@ -3,9 +3,9 @@
  */
 #include <string.h>
 
-#include "cli/lib/moment.h"
 #include "cli/lib/table.h"
 #include "cli/status/overview.h"
+#include "view/moment.h"
 
 enum column { QUEUE, STATE, READY, RUNNING, DELAYED, DEAD, WORKERS, OLDEST, COLUMNS };
 

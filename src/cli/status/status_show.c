@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/lib/moment.h"
-#include "cli/lib/reply_fields.h"
+#include "cli/lib/reply_json.h"
 #include "cli/lib/table.h"
 #include "cli/status/status.h"
+#include "view/moment.h"
+#include "view/reply_fields.h"
 
 #define DRAIN_PREFIX "drain:"
 #define DRAINED_SIZE 300

@@ -13,12 +13,12 @@
 #include <hiredis/hiredis.h>
 
 #include "base/clock.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/wait/retry_call.h"
 #include "cli/wait/stall.h"
 #include "queue/calls.h"
 #include "queue/replies.h"
 #include "queue/result_streams.h"
+#include "view/reply_fields.h"
 
 #define WINDOW 1000  /* tasks per blocking read */
 #define GATHER_MS 20 /* at least between two reads, each of which names all tasks of the window */

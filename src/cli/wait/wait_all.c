@@ -10,9 +10,7 @@
 #include <hiredis/hiredis.h>
 
 #include "base/clock.h"
-#include "cli/lib/moment.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_fields.h"
 #include "cli/status/status.h"
 #include "cli/wait/retry_call.h"
 #include "cli/wait/stall.h"
@@ -20,6 +18,8 @@
 #include "queue/calls.h"
 #include "queue/replies.h"
 #include "queue/result_streams.h"
+#include "view/moment.h"
+#include "view/reply_fields.h"
 
 #define ALL_TASKS "*"
 #define CHECK_MS 250   /* least time between two checks of the queue */

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "cli/lib/moment.h"
 #include "cli/lib/table.h"
 #include "cli/lib/text.h"
+#include "view/moment.h"
 
 static void expect_text(struct buffer *buffer, const char *wanted)
 {

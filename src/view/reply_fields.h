@@ -2,14 +2,12 @@
  * Lists of names and values in replies of leat_status, leat_list and leat_show. A member that is
  * missing or of another type reads as empty or 0, so that replies of other versions still show.
  */
-#ifndef LEAT_CLI_LIB_REPLY_FIELDS_H
-#define LEAT_CLI_LIB_REPLY_FIELDS_H
+#ifndef LEAT_VIEW_REPLY_FIELDS_H
+#define LEAT_VIEW_REPLY_FIELDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <jansson.h>
 
 #include "queue/task.h"
 
@@ -36,12 +34,5 @@ int64_t fields_stamp(struct bytes value, struct bytes *by);
 size_t fields_count(const struct redisReply *fields);
 struct bytes fields_name_at(const struct redisReply *fields, size_t index);
 const struct redisReply *fields_value_at(const struct redisReply *fields, size_t index);
-
-/* All members as a JSON object: a number if the name says so, or else text (see output_put_bytes).
- * Returns NULL without memory. */
-json_t *fields_json(const struct redisReply *fields);
-
-/* The fields of a task as an array of {"name", "value"}. Returns NULL without memory. */
-json_t *fields_pairs_json(const struct redisReply *fields);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Times and time spans, parsed and formatted.
  */
-#include "cli/lib/moment.h"
+#include "view/moment.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
  * Times and time spans as people write and read them.
  */
-#ifndef LEAT_CLI_LIB_MOMENT_H
-#define LEAT_CLI_LIB_MOMENT_H
+#ifndef LEAT_VIEW_MOMENT_H
+#define LEAT_VIEW_MOMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,29 +1,18 @@
 /*
- * leat status: calls leat_status, reads the reply, and finds problems.
+ * Reads replies of leat_status.
  */
+#include "view/status.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>
+#include <jansson.h>
 
-#include "base/units.h"
-#include "cli/lib/cli.h"
-#include "cli/lib/moment.h"
-#include "cli/lib/reply_fields.h"
-#include "cli/lib/text.h"
-#include "cli/status/status.h"
-#include "queue/calls.h"
+#include "view/reply_fields.h"
 
 #define STATUS_BUSY 5 /* index of this element; replies of earlier libraries lack it */
-
-struct redisReply *status_call(struct cli *cli, int *status)
-{
-    struct command command = {0};
-
-    queue_status(&command, &cli->queue);
-    return cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, status);
-}
 
 static void copy_text(const json_t *heartbeat, const char *name, char *text, size_t size)
 {
@@ -197,72 +186,4 @@ bool status_is_disabled(const struct status_worker *worker)
         }
     }
     return false;
-}
-
-/* Live workers come before lost ones. */
-static void check_workers(const struct status *status, struct buffer *problems)
-{
-    size_t disabled = 0;
-
-    while (disabled < status->live_count && status_is_disabled(&status->workers[disabled])) {
-        disabled++;
-    }
-    /* a failed append marks the buffer */
-    if (status->worker_count == 0) {
-        (void)buffer_append_text(problems, "no live worker\n");
-    } else if (status->live_count == 0) {
-        (void)buffer_append_text(problems, "no live worker: all workers are silent\n");
-    } else if (disabled == status->live_count) {
-        (void)buffer_printf(problems, "no worker can take tasks: %s; its log says why\n",
-                            status->workers[0].state);
-    }
-}
-
-/* Workers refuse to start if another group reads the stream. */
-static void check_group(const struct status *status, const char *group, struct buffer *problems)
-{
-    struct bytes theirs = fields_bytes(status->conf, "group");
-
-    /* a failed append marks the buffer */
-    if (theirs.size > 0 && !bytes_equal(theirs, group)) {
-        (void)buffer_append_text(problems, "the workers' group is ");
-        (void)text_append(problems, theirs.data, theirs.size);
-        (void)buffer_printf(problems, ", not %s; change [queue] group in the configuration\n",
-                            group);
-    } else if (status_figure(status, "other_groups") > 0) {
-        (void)buffer_append_text(problems,
-                                 "another group reads the stream: no worker starts there; "
-                                 "leat doctor names it\n");
-    }
-}
-
-static void check_limit(const struct status *status, const char *name, int64_t limit,
-                        struct buffer *problems)
-{
-    int64_t figure = status_figure(status, name);
-
-    /* a failed append marks the buffer */
-    if (limit >= 0 && figure > limit) {
-        (void)buffer_printf(problems, "%s: %lld, more than %lld\n", name, (long long)figure,
-                            (long long)limit);
-    }
-}
-
-int status_problems(const struct status *status, const char *group,
-                    const struct status_limits *limits, struct buffer *problems)
-{
-    int64_t oldest_ms = status_figure(status, "oldest_ready_ms");
-    char age[MOMENT_SIZE], limit[MOMENT_SIZE];
-
-    /* a failed append marks the buffer */
-    check_workers(status, problems);
-    check_group(status, group, problems);
-    check_limit(status, "ready", limits->max_ready, problems);
-    check_limit(status, "dead", limits->max_dead, problems);
-    if (limits->max_oldest_ms >= 0 && oldest_ms > limits->max_oldest_ms) {
-        moment_span(oldest_ms, age, sizeof age);
-        units_format_duration(limits->max_oldest_ms, limit, sizeof limit);
-        (void)buffer_printf(problems, "oldest ready task: %s, more than %s\n", age, limit);
-    }
-    return problems->failed ? -1 : 0;
 }

@@ -1,0 +1,47 @@
+/*
+ * The state of a queue and of its workers, as leat_status and leat_explain answer it.
+ */
+#ifndef LEAT_VIEW_STATUS_H
+#define LEAT_VIEW_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "view/reply_fields.h"
+
+struct redisReply;
+
+#define STATUS_ELEMENTS 5 /* the least number of elements in the reply */
+
+/* The last heartbeat of a worker. A missing member is −1 or "". */
+struct status_worker {
+    char host[256], version[32], state[32];
+    int64_t pid, slots, capacity, running, started_ms, succeeded, failed, cancelled, heartbeat_ms;
+    int64_t kill_grace_ms;
+    double rate;  /* tasks per second */
+    bool live;    /* the heartbeat is younger than a lease */
+    bool drained; /* its host is drained */
+};
+
+struct status {
+    const struct redisReply *figures, *conf; /* point into the reply */
+    int64_t now_ms, lease_ms;
+    int64_t paused_ms;      /* since when; 0: not paused */
+    struct bytes paused_by; /* "user@host", or empty */
+    struct status_worker *workers;
+    size_t worker_count, live_count;
+    double rate; /* of all live workers */
+};
+
+/* Reads a reply, which stays the caller's and must outlive the status. default_lease_ms applies
+ * until a worker has stored a lease. Returns 0, or -1 without memory. */
+int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct status *status);
+void status_free(struct status *status);
+
+int64_t status_figure(const struct status *status, const char *name);
+
+/* True if the worker reports that it can take no tasks until an operator solves a problem. */
+bool status_is_disabled(const struct status_worker *worker);
+
+#endif
