@@ -1,7 +1,7 @@
 do -- Settings that all workers share.
 
 local MOST_SETTING = 9e15
-local SMALL_CLAIMS, SEVERAL = 20, 4
+local SMALL_TASKS, SEVERAL = 80, 4
 
 -- The whole number of a setting. One that leat_conf would not take counts as not set.
 local function setting(text, least, default)
@@ -19,15 +19,15 @@ function leat.read_max_crashes(q)
 end
 
 -- conf has what is known of the sizes of tasks (sizes): after a large one, until when nothing is known (ms); then how
--- many claims have brought several tasks, all of them small, up to SMALL_CLAIMS. Whoever adds a task to go notes its
--- size, so go has small ones as long as no large one was noted.
+-- many tasks have come in claims of several small ones, up to SMALL_TASKS. Whoever adds a task to go notes its size, so
+-- go has small ones as long as no large one was noted.
 function LAZY.sizes(q)
   q.sizes = setting(redis.call('HGET', q[CONF], 'sizes'), 0, 0)
   return q.sizes
 end
 
 function leat.has_small_tasks(q, kind)
-  return q.sizes == SMALL_CLAIMS or kind == 'g' and q.sizes < q.now
+  return q.sizes == SMALL_TASKS or kind == 'g' and q.sizes < q.now
 end
 
 -- Notes the size of a task. Never fails a step.
@@ -40,8 +40,9 @@ end
 
 -- Notes that a claim has brought so many tasks, with so many bytes together. Never fails a step.
 function leat.note_small_tasks(q, number, bytes)
-  if number >= SEVERAL and bytes < SMALL_BYTES and q.sizes ~= SMALL_CLAIMS and q.sizes < q.now then
-    redis.pcall('HSET', q[CONF], 'sizes', q.sizes < SMALL_CLAIMS and str(q.sizes + 1) or '1')
+  if number >= SEVERAL and bytes < SMALL_BYTES and q.sizes ~= SMALL_TASKS and q.sizes < q.now then
+    local known = q.sizes < SMALL_TASKS and q.sizes or 0
+    redis.pcall('HSET', q[CONF], 'sizes', str(math.min(known + number, SMALL_TASKS)))
   end
 end
 
