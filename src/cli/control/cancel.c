@@ -45,7 +45,7 @@ static const char help[] =
     "  64  wrong usage\n"
     "  66  a task was not found\n" CLI_EXITS;
 
-enum state { UNKNOWN, CANCELLED, ASKED, NOT_FOUND, FAILED };
+enum state { UNKNOWN, LATER, CANCELLED, ASKED, NOT_FOUND, FAILED };
 
 /* A task to cancel. */
 struct target {
@@ -85,9 +85,10 @@ static void take_answer(struct cancel *cancel, struct target *target, struct byt
 
     bytes_copy(answer, why, sizeof why);
     if (bytes_equal(answer, "gone")) {
-        return;
-    }
-    if (bytes_equal(answer, "cancelled")) {
+        target->state = UNKNOWN;
+    } else if (bytes_equal(answer, "later")) {
+        target->state = LATER;
+    } else if (bytes_equal(answer, "cancelled")) {
         target->state = CANCELLED;
     } else if (strncmp(why, asked, sizeof asked - 1) == 0) {
         target->state = ASKED;
@@ -101,8 +102,9 @@ static void take_answer(struct cancel *cancel, struct target *target, struct byt
     }
 }
 
-/* Cancels, in one call, all targets that are not settled. Returns false after a failure. */
-static bool ask(struct cancel *cancel)
+/* Cancels all targets in that state, in one call. *more: some of them have to be sent again.
+ * Returns false after a failure. */
+static bool ask_once(struct cancel *cancel, enum state state, bool *more)
 {
     struct target *asked[QUEUE_CANCEL_MAX];
     struct command command = {0};
@@ -113,7 +115,7 @@ static bool ask(struct cancel *cancel)
     queue_cancel_begin(&command, &cancel->cli->queue, cancel->now);
     for (size_t i = 0; i < cancel->count; i++) {
         struct target *target = &cancel->targets[i];
-        if (target->state != UNKNOWN) {
+        if (target->state != state) {
             continue;
         }
         queue_cancel_add(&command, name_of(cancel, target), target->token);
@@ -130,9 +132,23 @@ static bool ask(struct cancel *cancel)
     }
     for (size_t i = 0; i < count; i++) {
         take_answer(cancel, asked[i], fields_value(reply->element[i + 1]));
+        *more = *more || asked[i]->state == LATER;
     }
     freeReplyObject(reply);
     return true;
+}
+
+/* Cancels all targets that are not settled. One call reads only a few very large tasks. Returns
+ * false after a failure. */
+static bool ask(struct cancel *cancel)
+{
+    bool more = false, fine = ask_once(cancel, UNKNOWN, &more);
+
+    while (fine && more) {
+        more = false;
+        fine = ask_once(cancel, LATER, &more);
+    }
+    return fine;
 }
 
 /* Counts the tasks that were cancelled, for the audit record. */
@@ -174,11 +190,9 @@ static bool locate(struct cancel *cancel)
 
 /* ---- output */
 
-static const char *const state_names[] = {[UNKNOWN] = "failed",
-                                          [CANCELLED] = "cancelled",
-                                          [ASKED] = "asked",
-                                          [NOT_FOUND] = "not_found",
-                                          [FAILED] = "failed"};
+static const char *const state_names[] = {
+    [UNKNOWN] = "failed", [LATER] = "failed",        [CANCELLED] = "cancelled",
+    [ASKED] = "asked",    [NOT_FOUND] = "not_found", [FAILED] = "failed"};
 
 static int print_json(const struct cancel *cancel, const struct target *target)
 {

@@ -77,16 +77,15 @@ static void count_answer(struct act *act, const struct dead_letter *letter, stru
     }
 }
 
-static void act_on_batch(struct act *act)
+/* Letters that Redis has not looked at stay in the batch. It looks at the first one at least. */
+static void call_once(struct act *act)
 {
     const char *ids[BATCH];
     struct command command = {0};
     struct redisReply *reply;
+    size_t later = 0;
     int status;
 
-    if (act->batch_count == 0 || act->over) {
-        return;
-    }
     for (size_t i = 0; i < act->batch_count; i++) {
         ids[i] = act->batch[i].dead_id;
     }
@@ -101,10 +100,22 @@ static void act_on_batch(struct act *act)
         return;
     }
     for (size_t i = 0; i < act->batch_count; i++) {
-        count_answer(act, &act->batch[i], fields_value(reply->element[i + 1]));
+        struct bytes answer = fields_value(reply->element[i + 1]);
+        if (i > 0 && bytes_equal(answer, "later")) {
+            act->batch[later++] = act->batch[i];
+        } else {
+            count_answer(act, &act->batch[i], answer);
+        }
     }
     freeReplyObject(reply);
-    act->batch_count = 0;
+    act->batch_count = later;
+}
+
+static void act_on_batch(struct act *act)
+{
+    while (act->batch_count > 0 && !act->over) {
+        call_once(act);
+    }
 }
 
 static bool act_on(struct act *act, const struct dead_letter *letter)

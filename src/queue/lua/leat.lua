@@ -347,7 +347,8 @@ local function decode(token, fields)
       task.enqueued = ms
     end
   end
-  local bytes = 0
+  -- Only a dead letter has these, instead of fields.
+  local bytes = known and #(known['leat.packed'] or '') + #(known['leat.damaged'] or '') or 0
   for i = 1, task.count, 2 do
     local name, value = fields[i], fields[i + 1]
     bytes = bytes + #name + #value

@@ -102,7 +102,9 @@ function leat.set_pause(keys, args)
   return { PROTOCOL, (before == 1) == on and 1 or 0 }
 end
 
-local function cancel_waiting(q, tid, packed)
+local function cancel_waiting(q, tid)
+  local packed = redis.call('HGET', q[WAITING], tid)
+  q.bytes = q.bytes + #packed
   local task = leat.end_waiting(q, tid, packed)
   count(q, 'cancelled')
   leat.tell_end(q, task, 'cancelled', { cause = 'cancelled' })
@@ -114,7 +116,7 @@ local function cancel_one(q, id, token)
   local tid = leat.tid_of(q, id)
   local place, task = leat.place_of(q, tid)
   if place == 'w' then
-    return cancel_waiting(q, tid, redis.call('HGET', q[WAITING], tid))
+    return cancel_waiting(q, tid)
   end
   task = task or leat.task_at(q, token)
   if not task or task.tid ~= tid or task.token:sub(1, 1) == 'd' then
@@ -135,8 +137,8 @@ end
 -- ARGV: group, 1 to tell the workers at once (0: with their next heartbeat), then for each of at most PAGE tasks
 -- its tid or label, and '' or, if it is not indexed yet, the token under which it was seen in go.
 -- Reply: PROTOCOL, then for each: cancelled; 'asked CONSUMER' (it is claimed: its worker, or whoever takes it
--- over, ends it, and it becomes cancelled unless it succeeds before); gone (no longer there: look again); or the
--- error.
+-- over, ends it, and it becomes cancelled unless it succeeds before); gone (no longer there: look again); later (not
+-- looked at, since the tasks before it were very large: ask again; never the first one); or the error.
 -- Safe to stop: each task is a step of its own that can be repeated.
 function leat.cancel(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
@@ -146,7 +148,10 @@ function leat.cancel(keys, args)
   leat.expire_due(q)
   local reply, asked = { PROTOCOL }, false
   for i = 3, #args, 2 do
-    local fine, state = pcall(cancel_one, q, args[i], args[i + 1])
+    local fine, state = true, 'later'
+    if i == 3 or not is_full(q) then
+      fine, state = pcall(cancel_one, q, args[i], args[i + 1])
+    end
     reply[#reply + 1] = fine and state or message_of(state)
     asked = asked or fine and state:sub(1, 5) == 'asked'
   end
@@ -198,38 +203,51 @@ local function dead_retry_step(q, id, task)
   redis.call('XDEL', q[DEAD], id)
 end
 
+-- Why a dead letter cannot be enqueued again, or nil.
+local function retry_problem(id, known)
+  if known['leat.packed'] then
+    return id .. ' has ' .. TOO_MANY_FIELDS
+  elseif known['leat.cause'] == 'vanished' then
+    return id .. ' vanished, and its fields with it; drop it'
+  elseif known['leat.size'] then
+    return id .. ' was larger than max_task; only the beginning of its fields was kept'
+  elseif known['leat.damaged'] then
+    return id .. ' was damaged; leat.damaged has what is left of it'
+  end
+end
+
+local function dead_retry_one(q, id)
+  local task = leat.task_at(q, 'd' .. id)
+  if not task then
+    return 'gone'
+  end
+  local problem = retry_problem(id, trailer(task.fields) or {})
+  if problem then
+    return 'REFUSED ' .. problem
+  end
+  whole_step(dead_retry_step, q, id, task)
+  leat.forget_result(q, task.tid)
+  leat.forget_hook(q, id)
+  count(q, 'dead_retried')
+  return 'ok'
+end
+
 -- leat_dead_retry: enqueues dead letters again. A task keeps its id and history, and gets all its attempts back.
 -- KEYS: all.
 -- ARGV: the entry ids of dead letters, at most PAGE.
--- Reply: PROTOCOL, then for each 'ok', 'gone', or the error that kept it a dead letter.
+-- Reply: PROTOCOL, then for each 'ok', 'gone', 'later' (not looked at, since those before it were very large: ask
+-- again; never the first one), or the error that kept it a dead letter.
 -- Safe to stop: each dead letter is a whole step; a repeated call finds it gone.
 function leat.dead_retry(keys, args)
   local q = open(keys, ALL_KEYS)
   check_letter_ids(args)
   local reply = { PROTOCOL }
   for i, id in ipairs(args) do
-    local found = redis.call('XRANGE', q[DEAD], id, id)
-    local known = found[1] and (trailer(found[1][2]) or {})
-    if not known then
-      reply[i + 1] = 'gone'
-    elseif known['leat.packed'] then
-      reply[i + 1] = 'REFUSED ' .. id .. ' has ' .. TOO_MANY_FIELDS
-    elseif known['leat.cause'] == 'vanished' then
-      reply[i + 1] = 'REFUSED ' .. id .. ' vanished, and its fields with it; drop it'
-    elseif known['leat.size'] then
-      reply[i + 1] = 'REFUSED ' .. id .. ' was larger than max_task; only the beginning of its fields was kept'
-    elseif known['leat.damaged'] then
-      reply[i + 1] = 'REFUSED ' .. id .. ' was damaged; leat.damaged has what is left of it'
-    else
-      local task = decode('d' .. id, found[1][2])
-      local fine, problem = pcall(whole_step, dead_retry_step, q, id, task)
-      reply[i + 1] = fine and 'ok' or message_of(problem)
-      if fine then
-        leat.forget_result(q, task.tid)
-        leat.forget_hook(q, id)
-        count(q, 'dead_retried')
-      end
+    local fine, state = true, 'later'
+    if not is_full(q) then
+      fine, state = pcall(dead_retry_one, q, id)
     end
+    reply[i + 1] = fine and state or message_of(state)
   end
   leat.offer_lane_task(q)
   return reply
@@ -240,24 +258,25 @@ local function dead_drop_step(q, letter)
   redis.call('XDEL', q[DEAD], letter.token:sub(2))
 end
 
+local function dead_drop_one(q, id)
+  local letter = leat.task_at(q, 'd' .. id)
+  if letter then
+    whole_step(dead_drop_step, q, letter)
+    count(q, 'dead_dropped')
+  end
+  leat.forget_hook(q, id)
+  return letter and 'ok' or 'gone'
+end
+
 -- leat_dead_drop: deletes dead letters.
 -- KEYS, ARGV and reply: as of leat_dead_retry.
 -- Safe to stop: each dead letter is a whole step.
 function leat.dead_drop(keys, args)
   local q = open(keys, ALL_KEYS)
   check_letter_ids(args)
-  local reply, dropped = { PROTOCOL }, 0
+  local reply = { PROTOCOL }
   for i, id in ipairs(args) do
-    local letter = leat.task_at(q, 'd' .. id)
-    if letter then
-      whole_step(dead_drop_step, q, letter)
-      dropped = dropped + 1
-    end
-    leat.forget_hook(q, id)
-    reply[i + 1] = letter and 'ok' or 'gone'
-  end
-  if dropped > 0 then
-    count(q, 'dead_dropped', dropped)
+    reply[i + 1] = is_full(q) and 'later' or dead_drop_one(q, id)
   end
   return reply
 end

@@ -111,6 +111,15 @@ def test_stdin_and_json(leat, queue):
     assert (lines, code) == ([], 0)
 
 
+def test_large_tasks(leat, queue):
+    """Many large tasks are cancelled in several calls, and each is reported once, in order."""
+    queue.register('w')
+    tids = queue.add(*[{'command': 'true', 'payload': 'x' * (20 << 20)}, TASK] * 3)
+    lines, status = cancel(leat, *tids, '1-1')
+    assert lines == [f'{tid}: cancelled' for tid in tids] + ['1-1: not found'] and status == NOT_FOUND
+    assert queue.places() == {}
+
+
 def test_labels_of_any_bytes(leat, queue):
     """A label with control characters is found and printed escaped."""
     queue.add(dict(TASK, id='a\x1b[31mb'))

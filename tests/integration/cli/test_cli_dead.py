@@ -296,6 +296,16 @@ def test_drop(leat, queue):
     assert dead_tids(queue) == []
 
 
+@pytest.mark.parametrize('action', ['retry', 'drop'])
+def test_large_dead_letters(leat, queue, action):
+    """Many large dead letters are retried or dropped in several calls, and each is counted once."""
+    for command in [{'command': 'true', 'payload': 'x' * (20 << 20)}, 'true'] * 3:
+        die(queue, command)
+    done = leat('dead', action, '--all', '--json', *['--yes'] * (action == 'drop'))
+    assert done.returncode == 0 and json.loads(done.stdout)['done'] == 6
+    assert queue.letters() == []
+
+
 @pytest.mark.parametrize('answer, left', [('y', 0), ('n', 2), ('', 2)])
 def test_drop_asks_on_a_terminal(folder, base_config, queue, answer, left):
     """On a terminal leat asks, and drops only after y."""

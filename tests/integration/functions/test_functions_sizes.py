@@ -149,6 +149,53 @@ def test_records_restored_at_a_registration(queue):
     assert register_again(queue, tokens, tasks[-1].fence) == [(1, []), (2, []), (3, [])]
 
 
+def page_on(act, *ids):
+    """Calls act with the ids that it has not looked at until there are none. Returns its answers to each call."""
+    answers = []
+    while ids:
+        answers.append(act(*ids))
+        assert answers[-1][0] != 'later'
+        ids = [id for id, state in zip(ids, answers[-1]) if state == 'later']
+    return answers
+
+
+def test_many_cancelled_in_one_call(queue):
+    """leat_cancel reads one large task in a call, wherever it is, and asks for the others again."""
+    queue.register('w1')
+    waiting = queue.add(*[{'command': 'true', 'payload': BIG}] * 2, due='+100000')
+    [first, small, second, last] = add_plain(queue, BIG, b'x', BIG, b'x')
+    assert page_on(queue.call_off, first, small, second, *waiting, last) == [
+        ['cancelled'] + ['later'] * 5, ['cancelled'] * 2 + ['later'] * 3, ['cancelled', 'later', 'later'],
+        ['cancelled', 'later'], ['cancelled']]
+    assert queue.places() == {}
+
+
+def test_large_tasks_that_expire_before_a_cancel(queue):
+    """A cancel looks at one task at least, however many large ones expire."""
+    queue.register('w1')
+    expired = queue.add(*[{'command': 'true', 'payload': BIG, 'expires': '1'}] * 3)
+    tids = add_plain(queue, b'x', b'x')
+    assert page_on(queue.call_off, *tids) == [['cancelled', 'later'], ['cancelled']]
+    assert [tid for tid, places in queue.places().items() if places == ['dead']] == expired[:2]
+
+
+@pytest.mark.parametrize('name, packed', [('dead_retry', 'REFUSED'), ('dead_drop', 'ok')])
+def test_many_dead_letters_in_one_call(queue, name, packed):
+    """leat_dead_retry and leat_dead_drop read one large dead letter in a call, also if its task has too many
+    fields, and ask for the others again."""
+    queue.register('w1')
+    add_plain(queue, BIG, b'x')
+    queue.redis.xadd(queue.stream, {f'f{number}': BIG[:20000] for number in range(1001)})
+    while len(queue.letters()) < 3:
+        for task in queue.begin('w1', 8):
+            queue.finish('w1', task, 'dead', cause='exit')
+    ids = {text(letter['leat.cause']) + str(len(letter.get('payload', b''))): id for id, letter in queue.letters()}
+    ids = ids['refused0'], ids[f'exit{len(BIG)}'], ids['exit1']
+    answers = page_on(getattr(queue, name), *ids)
+    assert [[state.split()[0] for state in answer] for answer in answers] == [
+        [packed, 'later', 'later'], ['ok', 'later'], ['ok']]
+
+
 def test_status_reads_one_large_task(queue):
     """leat_status reads one large task at most to say since when the oldest waits and when the next is due."""
     queue.register('w1')
