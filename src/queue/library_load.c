@@ -26,6 +26,11 @@ static int load_library(struct library_load *load, struct client *client, bool r
                                 trouble->why, trouble->size);
     command_free(&command);
     load->done = load->done || result == 0;
+    if (result == 0) {
+        load->old_version = 0;
+    } else if (*trouble->error == REDIS_ERROR_DENIED) {
+        *trouble->error = REDIS_ERROR_NO_LOAD;
+    }
 
     /* Another client was faster. */
     if (result && !replace && strstr(trouble->why, "already exists")) {
@@ -59,8 +64,9 @@ static int check_version(struct library_load *load, struct client *client, const
         return refuse(trouble, REDIS_ERROR_FOREIGN,
                       "the function leat_version belongs to another library; remove that library");
     }
-    bool usable = protocol == QUEUE_PROTOCOL;
-    if (version < library_version() && load->allowed) {
+    bool usable = protocol == QUEUE_PROTOCOL, is_old = version < library_version();
+    load->old_version = is_old ? version : 0;
+    if (is_old && load->allowed) {
         return replace_library(load, client, usable, trouble);
     }
     if (!usable) {
@@ -94,12 +100,34 @@ static int check_library(void *context, struct client *client, enum redis_error 
     return -1;
 }
 
-/* Called when Redis was restarted or flushed. */
+/* An older library has fewer functions, and refuses keys and arguments that it does not know. */
+static bool is_too_old(const struct library_load *load, enum redis_error error, const char *why)
+{
+    return load->old_version &&
+           (error == REDIS_ERROR_NO_LIBRARY ||
+            (error == REDIS_ERROR_CALLER && strncmp(why, "BADARG ", 7) == 0));
+}
+
+static void say_too_old(const struct library_load *load, const struct trouble *trouble)
+{
+    char cause[200];
+    (void)snprintf(cause, sizeof cause, "%s", trouble->why); /* a long text may be cut */
+    *trouble->error = REDIS_ERROR_OLD_LIBRARY;
+    (void)snprintf(trouble->why, trouble->size,
+                   "the function library in Redis has version %lld, this leat needs %ld (%s)",
+                   (long long)load->old_version, (long)library_version(), cause);
+}
+
+/* Called when a call has failed. Redis may have been restarted or flushed. */
 static bool load_again(void *context, struct client *client, enum redis_error *error, char *why,
                        size_t why_size)
 {
     struct library_load *load = context;
     const struct trouble trouble = {.error = error, .why = why, .size = why_size};
+    if (is_too_old(load, *error, why)) {
+        say_too_old(load, &trouble);
+        return false;
+    }
     return *error == REDIS_ERROR_NO_LIBRARY && load->allowed &&
            load_library(load, client, false, &trouble) == 0;
 }

@@ -23,7 +23,7 @@ static const struct pattern codes[] = {
     {"DENIED", REDIS_ERROR_DENIED},       {"NOGROUP", REDIS_ERROR_NO_GROUP},
     {"UNBLOCKED", REDIS_ERROR_NO_GROUP},  {"FOREIGN", REDIS_ERROR_FOREIGN},
     {"WRONGTYPE", REDIS_ERROR_FOREIGN},   {"REFUSED", REDIS_ERROR_CALLER},
-    {"FULL", REDIS_ERROR_CALLER},         {"BADARG", REDIS_ERROR_CALLER},
+    {"FULL", REDIS_ERROR_FULL},           {"BADARG", REDIS_ERROR_CALLER},
     {"CROSSSLOT", REDIS_ERROR_CALLER},
 };
 
@@ -105,6 +105,18 @@ static size_t find_script(const char *message, size_t size)
     return size;
 }
 
+/* The queue's refusals are a sentence after their code. */
+static size_t skip_code(const char *message, size_t size)
+{
+    static const char *const refusals[] = {"REFUSED ", "FULL "};
+    for (size_t i = 0; i < COUNT(refusals); i++) {
+        if (begins_with(message, size, refusals[i])) {
+            return strlen(refusals[i]);
+        }
+    }
+    return 0;
+}
+
 size_t redis_error_text(const char *message, size_t size, const char **text)
 {
     size = find_script(message, size);
@@ -112,6 +124,9 @@ size_t redis_error_text(const char *message, size_t size, const char **text)
         message += 4;
         size -= 4;
     }
+    size_t code = skip_code(message, size);
+    message += code;
+    size -= code;
     /* advice may follow */
     if (size > 0 && message[size - 1] == '.') {
         size--;
@@ -133,17 +148,23 @@ static const struct {
                               "Redis refuses writes: check its memory, its disk and its replicas"},
     [REDIS_ERROR_DENIED] = {"denied",
                             "check user and password in [redis], and the ACL of that user"},
+    [REDIS_ERROR_NO_LOAD] = {"load-denied",
+                             "run leat init as an administrator and set [queue] load_library = "
+                             "never, or allow this user to load functions"},
     [REDIS_ERROR_NO_GROUP] = {"no-group",
                               "the stream or its group was deleted; a worker recreates it"},
     [REDIS_ERROR_NO_LIBRARY] = {"no-library",
                                 "load the function library: run leat init as an administrator, or "
                                 "start a worker with load_library = auto"},
+    [REDIS_ERROR_OLD_LIBRARY] = {"old-library", "load the library of this version: run leat init "
+                                                "as an administrator"},
     [REDIS_ERROR_UNFIT] = {"unfit-server",
                            "leat needs Redis 7.0 or later, or Valkey, with all commands and with "
                            "functions (FUNCTION, FCALL); sentinels are not named as host, but as "
                            "sentinels"},
     [REDIS_ERROR_FOREIGN] = {"foreign-key", "set stream in [queue]"},
     [REDIS_ERROR_CALLER] = {"refused-call", "check db, master and cluster in [redis]"},
+    [REDIS_ERROR_FULL] = {"full-queue", "try again later"},
     [REDIS_ERROR_EXHAUSTED] = {"exhausted-stream",
                                "run leat doctor --repair, which creates the stream again as soon "
                                "as it is empty"},
@@ -157,6 +178,8 @@ static const char *const url_advice[REDIS_ERROR_OTHER + 1] = {
                           "or LEAT_REDIS; sentinels and a Cluster need a file"),
     [REDIS_ERROR_DENIED] = ("check the user and password given with --redis, --password-file or "
                             "LEAT_REDIS, and the ACL of that user"),
+    [REDIS_ERROR_NO_LOAD] =
+        "run leat init as an administrator, or allow this user to load functions",
     [REDIS_ERROR_CALLER] = "check the database in --redis or LEAT_REDIS; a Cluster needs a file",
 };
 
@@ -190,7 +213,8 @@ void redis_error_explain(const char *message, size_t size, char *explained, size
 {
     enum redis_error error = redis_error_classify(message, size);
     /* the queue's own refusals say what to do */
-    bool complete = error == REDIS_ERROR_CALLER || begins_with(message, size, "FOREIGN ");
+    bool complete = error == REDIS_ERROR_CALLER || error == REDIS_ERROR_FULL ||
+                    begins_with(message, size, "FOREIGN ");
     const char *text = NULL;
     size = redis_error_text(message, size, &text);
     (void)snprintf(explained, explained_size, "%.*s%s%s", (int)size, text, complete ? "" : "; ",

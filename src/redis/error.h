@@ -17,12 +17,14 @@ enum redis_error {
     REDIS_ERROR_ROLE,     /* READONLY, MOVED, ASK: another server has the queue: reconnect */
     REDIS_ERROR_NO_WRITE, /* OOM, MISCONF, NOREPLICAS: keep outcomes, wait */
     REDIS_ERROR_DENIED,   /* NOAUTH, WRONGPASS, NOPERM: an operator must act */
+    REDIS_ERROR_NO_LOAD,  /* the same for the function library, which this user may not load */
     REDIS_ERROR_NO_GROUP, /* NOGROUP, UNBLOCKED: register again */
-    REDIS_ERROR_NO_LIBRARY, /* function not found: load it, register again */
+    REDIS_ERROR_NO_LIBRARY,  /* function not found: load it, register again */
+    REDIS_ERROR_OLD_LIBRARY, /* an older library does not know the call */
     REDIS_ERROR_UNFIT,      /* unknown command: the server is too old, or not Redis */
     REDIS_ERROR_FOREIGN,    /* FOREIGN, WRONGTYPE: the keys belong to another program */
-    REDIS_ERROR_CALLER,    /* REFUSED, FULL, BADARG, CROSSSLOT: the call itself was wrong or refused
-                            */
+    REDIS_ERROR_CALLER,    /* REFUSED, BADARG, CROSSSLOT: the call itself was wrong or refused */
+    REDIS_ERROR_FULL,      /* FULL: the queue is at its length limit */
     REDIS_ERROR_EXHAUSTED, /* an entry has the greatest possible id: nothing can be added after it
                             */
     REDIS_ERROR_OTHER,
@@ -31,9 +33,9 @@ enum redis_error {
 /* message is the text of an error reply, with or without a leading "ERR ". */
 enum redis_error redis_error_classify(const char *message, size_t size);
 
-/* Finds the part of an error reply that people should read: without a leading "ERR ", without the
- * " script: NAME, on @user_function:LINE." that Redis adds, and without a full stop. Sets *text to
- * its beginning in message and returns its size. */
+/* Finds the part of an error reply that people should read: without a leading "ERR ", "REFUSED " or
+ * "FULL ", without the " script: NAME, on @user_function:LINE." that Redis adds, and without a full
+ * stop. Sets *text to its beginning in message and returns its size. */
 size_t redis_error_text(const char *message, size_t size, const char **text);
 
 /* Classifies the reply to `what`: REDIS_ERROR_NONE if it can be used. malformed: what its reader

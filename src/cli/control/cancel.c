@@ -95,10 +95,13 @@ static void take_answer(struct cancel *cancel, struct target *target, struct byt
         bytes_copy((struct bytes){answer.data + sizeof asked - 1, answer.size - sizeof asked + 1},
                    target->worker, sizeof target->worker);
     } else {
+        const char *text;
+        size_t size = redis_error_text(answer.data, answer.size, &text);
         target->state = FAILED;
+        bytes_copy((struct bytes){text, size}, why, sizeof why);
         (void)snprintf(what, sizeof what, "cannot cancel %s", id_of(cancel, target));
         cancel->status =
-            cli_call_failed(cancel->cli, what, redis_error_classify(why, strlen(why)), why);
+            cli_call_failed(cancel->cli, what, redis_error_classify(answer.data, answer.size), why);
     }
 }
 

@@ -39,27 +39,23 @@ static const char *verb(const struct act *act)
     return act->retry ? "retry" : "drop";
 }
 
-/* Prints a refusal. Those of the queue itself are a sentence after their first word. */
 static void print_refusal(struct act *act, const struct dead_letter *letter, struct bytes answer)
 {
-    static const char refused[] = "REFUSED ";
+    enum redis_error error = redis_error_classify(answer.data, answer.size);
     char what[128], why[WHY_SIZE];
-    const char *sentence = why;
-    enum redis_error error;
+    const char *text;
+    size_t size;
 
     act->failed++;
-    bytes_copy(answer, why, sizeof why);
-    error = redis_error_classify(why, strlen(why));
-    act->status = cli_status_of(error, why);
+    act->status = cli_status_of(error);
     if (act->failed > MOST_TOLD) {
         return;
     }
-    if (strncmp(why, refused, sizeof refused - 1) == 0) {
-        sentence = why + sizeof refused - 1;
-    }
+    size = redis_error_text(answer.data, answer.size, &text);
+    bytes_copy((struct bytes){text, size}, why, sizeof why);
     (void)snprintf(what, sizeof what, "cannot %s %s", verb(act), letter->tid);
     progress_end(&act->choice->progress);
-    (void)cli_call_failed(act->choice->cli, what, error, sentence);
+    (void)cli_call_failed(act->choice->cli, what, error, why);
     if (act->failed == MOST_TOLD) {
         cli_error("further refusals are not printed, only counted");
     }

@@ -80,7 +80,7 @@ static void print_batch(struct bulk *bulk, const struct redisReply *reply, size_
 static const char *name_line(const struct bulk *bulk, const struct batch *batch, const char *why,
                              char *text, size_t size)
 {
-    static const char prefix[] = "REFUSED task ";
+    static const char prefix[] = "task ";
     char *rest = NULL;
     unsigned long task = 0;
 

@@ -67,6 +67,7 @@ struct cli_option {
     const char *name;     /* such as "--limit"; NULL ends a table */
     char letter;          /* 0: none */
     enum cli_value value; /* CLI_NO_VALUE for all with a flag */
+    bool repeats;         /* may be given several times, with one value each */
     bool *flag;           /* becomes true */
     const char **text;    /* becomes the value, which is not copied */
     int64_t *duration_ms; /* becomes the value in ms */
@@ -123,8 +124,8 @@ void cli_disconnect(struct cli *cli);
 
 void cli_free(struct cli *cli);
 
-/* The exit status for a failed call with this message. */
-int cli_status_of(enum redis_error error, const char *why);
+/* The exit status for a failed call. */
+int cli_status_of(enum redis_error error);
 
 /* Prints why a call failed and what to do. what: "cannot …". Returns the exit status. */
 int cli_call_failed(const struct cli *cli, const char *what, enum redis_error error,

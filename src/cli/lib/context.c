@@ -100,20 +100,28 @@ int cli_load(struct cli *cli)
 
 /* ---- Redis */
 
-int cli_status_of(enum redis_error error, const char *why)
+int cli_status_of(enum redis_error error)
 {
     static const int statuses[] = {
-        [REDIS_ERROR_NONE] = EX_OK,           [REDIS_ERROR_LOST] = EX_UNAVAILABLE,
-        [REDIS_ERROR_LATER] = EX_TEMPFAIL,    [REDIS_ERROR_ROLE] = EX_UNAVAILABLE,
-        [REDIS_ERROR_NO_WRITE] = EX_TEMPFAIL, [REDIS_ERROR_DENIED] = EX_NOPERM,
-        [REDIS_ERROR_NO_GROUP] = EX_SOFTWARE, [REDIS_ERROR_NO_LIBRARY] = EX_CONFIG,
-        [REDIS_ERROR_UNFIT] = EX_CONFIG,      [REDIS_ERROR_FOREIGN] = EX_CONFIG,
-        [REDIS_ERROR_CALLER] = EX_DATAERR,    [REDIS_ERROR_EXHAUSTED] = EX_SOFTWARE,
+        [REDIS_ERROR_NONE] = EX_OK,
+        [REDIS_ERROR_LOST] = EX_UNAVAILABLE,
+        [REDIS_ERROR_LATER] = EX_TEMPFAIL,
+        [REDIS_ERROR_ROLE] = EX_UNAVAILABLE,
+        [REDIS_ERROR_NO_WRITE] = EX_TEMPFAIL,
+        [REDIS_ERROR_DENIED] = EX_NOPERM,
+        [REDIS_ERROR_NO_LOAD] = EX_NOPERM,
+        [REDIS_ERROR_NO_GROUP] = EX_SOFTWARE,
+        [REDIS_ERROR_NO_LIBRARY] = EX_CONFIG,
+        [REDIS_ERROR_OLD_LIBRARY] = EX_PROTOCOL,
+        [REDIS_ERROR_UNFIT] = EX_CONFIG,
+        [REDIS_ERROR_FOREIGN] = EX_CONFIG,
+        [REDIS_ERROR_CALLER] = EX_DATAERR,
+        [REDIS_ERROR_FULL] = EX_TEMPFAIL,
+        [REDIS_ERROR_EXHAUSTED] = EX_SOFTWARE,
         [REDIS_ERROR_OTHER] = EX_SOFTWARE,
     };
-    bool full = error == REDIS_ERROR_CALLER && strncmp(why, "FULL", 4) == 0;
 
-    return full ? EX_TEMPFAIL : statuses[error];
+    return statuses[error];
 }
 
 int cli_call_failed(const struct cli *cli, const char *what, enum redis_error error,
@@ -122,12 +130,12 @@ int cli_call_failed(const struct cli *cli, const char *what, enum redis_error er
     const char *advice = redis_error_advice(error, cli->config->redis.by_url);
 
     /* the queue's own error replies contain the advice */
-    if (error == REDIS_ERROR_CALLER) {
+    if (error == REDIS_ERROR_CALLER || error == REDIS_ERROR_FULL) {
         cli_error("%s: %s", what, why);
     } else {
         cli_error("%s: %s; %s", what, why, advice);
     }
-    return cli_status_of(error, why);
+    return cli_status_of(error);
 }
 
 int cli_try_connect(struct cli *cli, enum redis_error *error, char *why, size_t why_size)

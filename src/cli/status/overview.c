@@ -50,10 +50,11 @@ static void note(struct overview_line *line, enum overview_state state, int exit
 static void note_failure(struct overview_line *line, enum redis_error error, const char *why)
 {
     enum overview_state state = error == REDIS_ERROR_LOST     ? OVERVIEW_UNREACHABLE
-                                : error == REDIS_ERROR_DENIED ? OVERVIEW_DENIED
+                                : error == REDIS_ERROR_DENIED || error == REDIS_ERROR_NO_LOAD
+                                    ? OVERVIEW_DENIED
                                                               : OVERVIEW_FAILED;
 
-    note(line, state, cli_status_of(error, why));
+    note(line, state, cli_status_of(error));
     /* a failed append marks the buffer */
     (void)buffer_printf(&line->reason, "%s; %s", why, redis_error_advice(error, false));
 }

@@ -112,10 +112,18 @@ static void send_register(struct join *join)
 static void on_loaded(void *context, const struct redisReply *reply)
 {
     struct join *join = context;
-    if (check(join, reply, 0, "loading the function library")) {
-        log_text(LOG_INFO, "loaded the function library, version %ld", (long)library_version());
-        send_register(join);
+    if (!reply) {
+        return;
     }
+    char why[200];
+    enum redis_error error =
+        redis_error_of_reply(reply, 0, "loading the function library", why, sizeof why);
+    if (error) {
+        fail(join, error == REDIS_ERROR_DENIED ? REDIS_ERROR_NO_LOAD : error, why);
+        return;
+    }
+    log_text(LOG_INFO, "loaded the function library, version %ld", (long)library_version());
+    send_register(join);
 }
 
 static void on_version(void *context, const struct redisReply *reply)
@@ -141,9 +149,9 @@ static void on_version(void *context, const struct redisReply *reply)
         return;
     }
     if (join->worker->config->queue.load_library == CONFIG_LIBRARY_NEVER) {
-        fail(join, REDIS_ERROR_NO_LIBRARY,
+        fail(join, missing ? REDIS_ERROR_NO_LIBRARY : REDIS_ERROR_OLD_LIBRARY,
              missing ? "the function library is missing and load_library is never"
-                     : "the function library is old and load_library is never");
+                     : "the function library is older than this leatd and load_library is never");
         return;
     }
     queue_load_library(&join->worker->command, true);

@@ -120,9 +120,10 @@ static void log_outage(struct session *session, double delay)
  * success; 0: retry. */
 static int exit_code_of(enum redis_error error)
 {
+    bool denied = error == REDIS_ERROR_DENIED || error == REDIS_ERROR_NO_LOAD;
     bool config =
         error == REDIS_ERROR_UNFIT || error == REDIS_ERROR_FOREIGN || error == REDIS_ERROR_CALLER;
-    return error == REDIS_ERROR_DENIED ? EX_NOPERM : config ? EX_CONFIG : EX_OK;
+    return denied ? EX_NOPERM : config ? EX_CONFIG : EX_OK;
 }
 
 static void on_failed(void *context)

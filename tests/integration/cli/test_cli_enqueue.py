@@ -170,7 +170,16 @@ def test_full(leat, queue):
     queue.register('w1', max_length=1)
     assert leat('enqueue', 'true').returncode == 0
     done = leat('enqueue', 'true')
-    assert done.returncode == EX_TEMPFAIL and 'limit is 1' in done.stderr and done.stdout == ''
+    assert done.returncode == EX_TEMPFAIL and done.stdout == ''
+    assert done.stderr == 'leat: cannot enqueue: the queue holds 1 tasks, its limit is 1; try again later\n'
+
+
+def test_refused(leat, queue, client):
+    """If Redis refuses the task, the error says why, without the code for programs."""
+    queue.register('w1', max_task=65536)
+    done = leat('enqueue', '--payload', 'x' * 70000, 'true')
+    assert done.returncode == EX_DATAERR and done.stdout == ''
+    assert done.stderr.startswith('leat: cannot enqueue: task 1: larger than max_task: '), done.stderr
 
 
 def test_queue_with_its_own_command(leat, queue):

@@ -174,6 +174,11 @@ def uses_of_the_library():
     return uses
 
 
+def queue_version():
+    """The VERSION of the built library."""
+    return int(re.search(r'^local VERSION = (\d+)', LIBRARY.read_text(), re.M)[1])
+
+
 def dry_run(client, role, command, key):
     """Whether the user may use the command on the key."""
     for count in range(6):
@@ -246,6 +251,31 @@ def test_init_after_an_upgrade(init, as_role, queue):
         queue.load(re.sub(r'^local VERSION = \d+', f'local VERSION = {version}', text, flags=re.M))
         done = json.loads(init('--json').stdout)
         assert done['loaded'] is loaded and done['version'] == max(version, newest)
+
+
+def test_an_older_library(daemon, config, leat, queue):
+    """A call that an older library does not know fails with 76, and the message says that the library is older
+    and who replaces it. A worker says that it waits."""
+    queue.load(LIBRARY.read_text().replace(f'VERSION = {queue.version()} ', 'VERSION = 1 ')
+               .replace('ALL_KEYS = 15', 'ALL_KEYS = 14'))
+    done = leat('list', config=config('operator'))
+    assert done.returncode == 76, done
+    assert f'the function library in Redis has version 1, this leat needs {queue_version()}' in done.stderr
+    assert 'expected 14 keys' in done.stderr and 'run leat init as an administrator' in done.stderr
+    assert leat('enqueue', 'true', config=config('enqueuer')).returncode == 0  # all that it knows still works
+    worker = daemon(config('worker')).wait_log('the function library is older than this leatd')
+    assert 'run leat init as an administrator' in worker.log()
+
+
+def test_a_user_without_the_right_to_load(daemon, leat, config, base_config, client):
+    """With load_library = auto, the message names load_library = never and leat init; exit status 77."""
+    client.execute_command('FUNCTION', 'FLUSH')
+    worker = daemon(config('worker', queue={'load_library': 'auto'}))
+    assert worker.wait_exit() == 77
+    advice = 'run leat init as an administrator and set [queue] load_library = never'
+    assert 'loading the function library: NOPERM' in worker.log() and advice in worker.log()
+    done = leat('list', config=config('operator', queue={'load_library': 'auto'}))
+    assert done.returncode == 77 and advice in done.stderr
 
 
 def test_init_without_the_right(init, config, leat, queue, client, folder):

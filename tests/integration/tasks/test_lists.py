@@ -190,7 +190,7 @@ def test_an_invalid_lane_name(daemon, client, output):
     long = 'work:' + 'x' * 201
     client.lpush(long, 'stays')
     client.lpush('work:' + 'x' * 600, 'stays')
-    worker.wait_log('REFUSED task 1: lane: longer than').wait_log('REFUSED its name is too long')
+    worker.wait_log('cannot take items: task 1: lane: longer').wait_log('cannot take items: its name is too long')
     client.lpush('work:fine', 'runs')
     wait_lines(output, ['runs'])
     assert client.llen(long) == 1

@@ -172,7 +172,7 @@ static void respects_the_acl(void **state)
     trial->config.user = (char[]){"w"};
     trial->config.password = (char[]){"p~ssw0rd"};
     assert_null(try_open(trial, CONFIG_LIBRARY_AUTO));
-    assert_trouble(trial, REDIS_ERROR_DENIED, "loading the function library: NOPERM");
+    assert_trouble(trial, REDIS_ERROR_NO_LOAD, "loading the function library: NOPERM");
     load_other(trial, QUEUE_PROTOCOL, 0);
     client_close(open_up(trial));
 

@@ -82,7 +82,7 @@ static const struct {
      REDIS_ERROR_FOREIGN},
     {"REFUSED task 1: field given twice: a script: leat_enqueue, on @user_function:9.",
      REDIS_ERROR_CALLER},
-    {"FULL the queue holds 3 tasks, its limit is 3", REDIS_ERROR_CALLER},
+    {"FULL the queue holds 3 tasks, its limit is 3", REDIS_ERROR_FULL},
     {"BADARG expected 11 keys, got 7", REDIS_ERROR_CALLER},
     {"CROSSSLOT Keys in request don't hash to the same slot", REDIS_ERROR_CALLER},
     {"ERR The stream has exhausted the last possible ID, unable to add more items",
@@ -131,12 +131,14 @@ static void cleans_messages_for_people(void **state)
 {
     (void)state;
     assert_text("FULL the queue is full script: leat_enqueue, on @user_function:12.",
-                "FULL the queue is full");
+                "the queue is full");
     assert_text("ERR Function not found", "Function not found");
     assert_text("WRONGPASS user is disabled.", "WRONGPASS user is disabled");
     assert_text("REFUSED field given twice: x script: y script: leat_enqueue, on @user_function:1.",
-                "REFUSED field given twice: x script: y");
-    assert_text("REFUSED my script: hello", "REFUSED my script: hello");
+                "field given twice: x script: y");
+    assert_text("REFUSED my script: hello", "my script: hello");
+    assert_text("REFUSED FULL of words", "FULL of words");
+    assert_text("REFUSED", "REFUSED");
     assert_text("ERR ", "");
     assert_text("", "");
 }
@@ -157,7 +159,8 @@ static void explains_messages(void **state)
         "NOPERM User w has no permissions. script: x, on @user_function:1.", 400,
         "NOPERM User w has no permissions; check user and password in [redis], and the "
         "ACL of that user");
-    assert_explained("FULL the queue is full", 400, "FULL the queue is full");
+    assert_explained("FULL the queue is full", 400, "the queue is full");
+    assert_explained("REFUSED it has expired", 400, "it has expired");
     assert_explained("ERR odd", 400, "odd; see the message and the log of Redis");
     assert_explained("ERR odd", 8, "odd; se");
 }
