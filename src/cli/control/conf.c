@@ -14,8 +14,8 @@
 #include "cli/lib/output.h"
 #include "cli/lib/reply_json.h"
 #include "cli/lib/text.h"
-#include "config/types/lanes_rule.h"
 #include "config/types/limits.h"
+#include "config/types/shared_setting.h"
 #include "queue/calls.h"
 #include "queue/shared/limits.h"
 #include "view/reply_fields.h"
@@ -62,56 +62,9 @@ static const char help[] =
     "  64  wrong usage\n"
     "  65  the value was refused\n" CLI_EXITS;
 
-enum kind { DURATION, NUMBER, SIZE, RATE, LANE_KIND };
-
-/* A setting under its own name, and the form in which Redis stores it. */
-struct setting {
-    const char *name, *key;
-    enum kind kind;
-    bool may_be_none;    /* 0 is none, too */
-    int64_t least, most; /* not for a rate */
-    size_t offset;       /* into struct config, for the value until a worker has run */
-};
-
-#define LONGEST_MS (INT64_C(36525) * 86400000) /* that of base/units.h */
-#define LEAST_TASK (INT64_C(64) << 10)         /* as in leat.lua */
-#define MOST_TASK (INT64_C(1) << 40)
-#define MOST INT64_C(1000000000000)
-
-static const struct setting settings[] = {
-    {"lease", "lease_ms", DURATION, false, 1000, LONGEST_MS,
-     offsetof(struct config, queue.lease_ms)},
-    {"max_crashes", "max_crashes", NUMBER, false, 1, MOST,
-     offsetof(struct config, queue.max_crashes)},
-    {"max_length", "max_length", NUMBER, true, 1, MOST, offsetof(struct config, queue.max_length)},
-    {"max_task", "max_task", SIZE, true, LEAST_TASK, MOST_TASK,
-     offsetof(struct config, queue.max_task)},
-    {"dead_keep", "dead_keep_ms", DURATION, true, 1, LONGEST_MS,
-     offsetof(struct config, dead.keep_ms)},
-    {"dead_keep_number", "dead_keep_number", NUMBER, true, 1, MOST,
-     offsetof(struct config, dead.keep_number)},
-    {"rate", "rate", RATE, true, 0, 0, offsetof(struct config, limits.rate)},
-    {"burst", "burst", NUMBER, false, 1, MOST, offsetof(struct config, limits.burst)},
-    {"lanes_only", "lanes_only", LANE_KIND, false, 0, 0, 0},
-};
-#define SETTING_COUNT (sizeof settings / sizeof *settings)
-
 #define LANE "lane:"
 
 /* ---- values as people write them, and as Redis stores them */
-
-#define VALUE_SIZE 64
-
-static void format_number(enum kind kind, int64_t value, char text[VALUE_SIZE])
-{
-    if (kind == DURATION) {
-        units_format_duration(value, text, VALUE_SIZE);
-    } else if (kind == SIZE) {
-        units_format_size(value, text);
-    } else {
-        (void)units_format_integer(value, text);
-    }
-}
 
 static bool is_lane(const char *name)
 {
@@ -131,60 +84,61 @@ static bool is_lane_name(const struct cli *cli, const char *name)
 }
 
 /* Returns NULL after printing that there is no such setting. */
-static const struct setting *find_setting(const struct cli *cli, const char *name)
+static const struct shared_setting *find_setting(const struct cli *cli, const char *name)
 {
-    const char *names[SETTING_COUNT + 1];
+    const char *names[SHARED_SETTINGS + 1];
     char hint[64];
 
-    for (size_t i = 0; i < SETTING_COUNT; i++) {
-        names[i] = settings[i].name;
+    for (size_t i = 0; i < SHARED_SETTINGS; i++) {
+        names[i] = shared_settings[i].name;
         if (strcmp(name, names[i]) == 0) {
-            return &settings[i];
+            return &shared_settings[i];
         }
     }
-    names[SETTING_COUNT] = LANE "NAME";
-    cli_suggest(name, names, SETTING_COUNT + 1, hint, sizeof hint);
+    names[SHARED_SETTINGS] = LANE "NAME";
+    cli_suggest(name, names, SHARED_SETTINGS + 1, hint, sizeof hint);
     (void)cli_usage(cli, "unknown setting: %s;%s leat conf lists all", name, hint);
     return NULL;
 }
 
 /* Parses the value without looking at its range. Returns 0 or -1. */
-static int parse_number(const struct setting *setting, const char *text, int64_t *value)
+static int parse_number(const struct shared_setting *setting, const char *text, int64_t *value)
 {
     switch (setting->kind) {
-    case DURATION:
+    case SHARED_DURATION:
         return units_parse_duration(text, value);
-    case SIZE:
+    case SHARED_SIZE:
         return units_parse_size(text, value);
-    case NUMBER:
-    case RATE:
-    case LANE_KIND:
+    case SHARED_NUMBER:
+    case SHARED_RATE:
+    case SHARED_LANES:
         break;
     }
     return units_parse_integer(text, 0, INT64_MAX, value);
 }
 
 /* Names the values that the setting takes. */
-static int refuse_number(const struct cli *cli, const struct setting *setting, const char *text)
+static int refuse_number(const struct cli *cli, const struct shared_setting *setting,
+                         const char *text)
 {
     static const struct {
         const char *kind, *most, *example;
     } forms[] = {
-        [DURATION] = {"duration", "36525d", ", such as 30s, 5m or 1h30m"},
-        [NUMBER] = {"number", "1000000000000", ""},
-        [SIZE] = {"size", "1T", ", such as 16M"},
+        [SHARED_DURATION] = {"duration", "36525d", ", such as 30s, 5m or 1h30m"},
+        [SHARED_NUMBER] = {"number", "1000000000000", ""},
+        [SHARED_SIZE] = {"size", "1T", ", such as 16M"},
     };
-    char least[VALUE_SIZE];
+    char least[SHARED_TEXT_SIZE];
 
-    format_number(setting->kind, setting->least, least);
+    shared_setting_format(setting->kind, setting->least, least);
     return cli_usage(cli, "%s: invalid %s '%s'; use one from %s to %s%s%s", setting->name,
                      forms[setting->kind].kind, text, least, forms[setting->kind].most,
                      forms[setting->kind].example, setting->may_be_none ? ", or none" : "");
 }
 
 /* Appends the value as it is stored. A failed append marks `stored`. */
-static int read_number(const struct cli *cli, const struct setting *setting, const char *text,
-                       struct buffer *stored)
+static int read_number(const struct cli *cli, const struct shared_setting *setting,
+                       const char *text, struct buffer *stored)
 {
     int64_t value;
 
@@ -219,8 +173,8 @@ static int read_limit(const struct cli *cli, const char *name, const char *text,
     return status;
 }
 
-static int read_lane_kind(const struct cli *cli, const struct setting *setting, const char *text,
-                          struct buffer *stored)
+static int read_lane_kind(const struct cli *cli, const struct shared_setting *setting,
+                          const char *text, struct buffer *stored)
 {
     if (strcmp(text, "any") != 0 && strcmp(text, "named") != 0) {
         return cli_usage(cli, "%s: invalid value '%s'; use any or named", setting->name, text);
@@ -234,7 +188,7 @@ static int read_lane_kind(const struct cli *cli, const struct setting *setting, 
 static const char *read_setting(const struct cli *cli, const char *name, const char *text,
                                 struct buffer *stored, int *status)
 {
-    const struct setting *setting = is_lane(name) ? NULL : find_setting(cli, name);
+    const struct shared_setting *setting = is_lane(name) ? NULL : find_setting(cli, name);
     bool none = strcmp(text, "none") == 0;
     const char *key = setting ? setting->key : is_lane(name) ? name : NULL;
 
@@ -243,14 +197,14 @@ static const char *read_setting(const struct cli *cli, const char *name, const c
         return NULL;
     }
     *status = EX_OK;
-    if (none && (!setting || setting->kind == RATE)) {
+    if (none && (!setting || setting->kind == SHARED_RATE)) {
         (void)buffer_append(stored, "", 0); /* "" is none */
     } else if (none && setting->may_be_none) {
         (void)buffer_append_text(stored, "0"); /* checked below */
     } else {
-        *status = !setting || setting->kind == RATE ? read_limit(cli, name, text, stored)
-                  : setting->kind == LANE_KIND      ? read_lane_kind(cli, setting, text, stored)
-                                                    : read_number(cli, setting, text, stored);
+        *status = !setting || setting->kind == SHARED_RATE ? read_limit(cli, name, text, stored)
+                  : setting->kind == SHARED_LANES ? read_lane_kind(cli, setting, text, stored)
+                                                  : read_number(cli, setting, text, stored);
     }
     if (*status == EX_OK && buffer_append(stored, "", 1) != 0) {
         *status = cli_no_memory();
@@ -258,45 +212,15 @@ static const char *read_setting(const struct cli *cli, const char *name, const c
     return *status == EX_OK ? key : NULL;
 }
 
-/* Formats a stored value as people write it. */
-static void format_value(const struct setting *setting, const char *stored, char *text)
-{
-    bool none = *stored == '\0' || (setting->may_be_none && strcmp(stored, "0") == 0);
-    int64_t value;
-
-    /* a value that leat has not written may be cut */
-    if (!none && setting->kind != RATE && units_parse_integer(stored, 0, INT64_MAX, &value) == 0) {
-        format_number(setting->kind, value, text);
-    } else {
-        (void)snprintf(text, VALUE_SIZE, "%s", none ? "none" : stored);
-    }
-}
-
-/* The same for a lane, too, whose parts are bounded and fit; setting is NULL for one. */
-static void format_any(const struct setting *setting, const char *stored, char *text, size_t size)
+/* Formats a stored value as people write it. setting: NULL for a lane, whose parts are bounded and
+ * fit. */
+static void format_any(const struct shared_setting *setting, const char *stored, char *text,
+                       size_t size)
 {
     if (setting) {
-        format_value(setting, stored, text);
+        shared_setting_show(setting, stored, text);
     } else {
         (void)snprintf(text, size, "%s", *stored ? stored : "none");
-    }
-}
-
-/* The value in the configuration, as it would be stored. */
-static void configured_value(const struct cli *cli, const struct setting *setting, char *stored)
-{
-    const char *member = (const char *)cli->config + setting->offset;
-    const char *rate;
-    int64_t value;
-
-    if (setting->kind == LANE_KIND) {
-        (void)snprintf(stored, VALUE_SIZE, "%s", lanes_rule_only(cli->config));
-    } else if (setting->kind == RATE) {
-        memcpy(&rate, member, sizeof rate);
-        (void)snprintf(stored, VALUE_SIZE, "%s", rate ? rate : "");
-    } else {
-        memcpy(&value, member, sizeof value);
-        (void)snprintf(stored, VALUE_SIZE, "%lld", (long long)value);
     }
 }
 
@@ -316,7 +240,7 @@ static bool shared_value(const struct redisReply *conf, const char *key, char *s
 
 /* A value of the file that is not the queue's, both as Redis would store them. */
 struct difference {
-    const struct setting *setting; /* NULL: a lane */
+    const struct shared_setting *setting; /* NULL: a lane */
     const char *name, *key;
     const char *shared; /* NULL: the queue has none */
     const char *configured;
@@ -327,7 +251,7 @@ typedef void difference_visit(void *context, const struct difference *difference
 static void compare_value(const struct redisReply *conf, struct difference *difference,
                           difference_visit *visit, void *context)
 {
-    char shared[4 * VALUE_SIZE];
+    char shared[4 * SHARED_TEXT_SIZE];
     bool is_there = shared_value(conf, difference->key, shared, sizeof shared);
 
     if (!is_there || strcmp(shared, difference->configured) != 0) {
@@ -339,11 +263,11 @@ static void compare_value(const struct redisReply *conf, struct difference *diff
 static void each_difference(const struct cli *cli, const struct redisReply *conf,
                             difference_visit *visit, void *context)
 {
-    for (size_t i = 0; i < SETTING_COUNT; i++) {
-        char configured[VALUE_SIZE];
-        struct difference difference = {&settings[i], settings[i].name, settings[i].key, NULL,
-                                        configured};
-        configured_value(cli, &settings[i], configured);
+    for (size_t i = 0; i < SHARED_SETTINGS; i++) {
+        char configured[SHARED_TEXT_SIZE];
+        struct difference difference = {&shared_settings[i], shared_settings[i].name,
+                                        shared_settings[i].key, NULL, configured};
+        shared_setting_configured(&shared_settings[i], cli->config, configured);
         compare_value(conf, &difference, visit, context);
     }
     for (char *const *lane = cli->config->lanes.list; lane && *lane; lane++) {
@@ -363,7 +287,7 @@ struct comparison {
 static void show_difference(void *context, const struct difference *difference)
 {
     const struct comparison *comparison = context;
-    char shared[4 * VALUE_SIZE], configured[4 * VALUE_SIZE];
+    char shared[4 * SHARED_TEXT_SIZE], configured[4 * SHARED_TEXT_SIZE];
 
     if (!difference->shared) {
         return;
@@ -450,13 +374,13 @@ static int print_conf(const struct cli *cli, const struct redisReply *conf)
         (void)printf("no worker of %s has run yet; the configuration of the first one will apply\n",
                      cli->config->queue.name);
     }
-    for (size_t i = 0; i < SETTING_COUNT; i++) {
-        char stored[VALUE_SIZE], text[VALUE_SIZE];
-        if (!has_run || !shared_value(conf, settings[i].key, stored, sizeof stored)) {
-            configured_value(cli, &settings[i], stored);
+    for (size_t i = 0; i < SHARED_SETTINGS; i++) {
+        char stored[SHARED_TEXT_SIZE], text[SHARED_TEXT_SIZE];
+        if (!has_run || !shared_value(conf, shared_settings[i].key, stored, sizeof stored)) {
+            shared_setting_configured(&shared_settings[i], cli->config, stored);
         }
-        format_value(&settings[i], stored, text);
-        (void)printf("%-17s %s\n", settings[i].name, text);
+        shared_setting_show(&shared_settings[i], stored, text);
+        (void)printf("%-17s %s\n", shared_settings[i].name, text);
     }
     if (has_run) {
         return print_shared_lanes(conf);
@@ -486,8 +410,8 @@ static int print_reply(const struct cli *cli, const struct redisReply *reply, bo
 static void record_change(const struct cli *cli, const char *name, const char *stored)
 {
     const struct audit act = {.event = "operator-conf"};
-    const struct setting *setting = is_lane(name) ? NULL : find_setting(cli, name);
-    char text[4 * VALUE_SIZE];
+    const struct shared_setting *setting = is_lane(name) ? NULL : find_setting(cli, name);
+    char text[4 * SHARED_TEXT_SIZE];
 
     format_any(setting, stored, text, sizeof text);
     audit_record(cli, &act, "set %s to %s", name, text);

@@ -4,13 +4,12 @@
 #include "daemon/session/shared_defaults.h"
 
 #include <hiredis/hiredis.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/types/lanes_rule.h"
 #include "config/types/limits.h"
+#include "config/types/shared_setting.h"
 #include "queue/calls.h"
 #include "queue/shared/limits.h"
 
@@ -28,13 +27,6 @@ static int add(struct shared_defaults *shared_defaults, const char *name, const 
     return entry.name && entry.value ? 0 : -1;
 }
 
-static int add_number(struct shared_defaults *shared_defaults, const char *name, int64_t value)
-{
-    char text[24];
-    (void)snprintf(text, sizeof text, "%" PRId64, value);
-    return add(shared_defaults, name, text);
-}
-
 static int add_lane(struct shared_defaults *shared_defaults, const char *entry)
 {
     const char *settings;
@@ -44,10 +36,17 @@ static int add_lane(struct shared_defaults *shared_defaults, const char *entry)
     return add(shared_defaults, name, settings);
 }
 
-static int add_lanes(struct shared_defaults *shared_defaults, char *const *list)
+static int add_all(struct shared_defaults *shared_defaults, const struct config *config)
 {
-    for (; list && *list; list++) {
-        if (add_lane(shared_defaults, *list)) {
+    char stored[SHARED_TEXT_SIZE];
+    for (size_t i = 0; i < SHARED_SETTINGS; i++) {
+        shared_setting_configured(&shared_settings[i], config, stored);
+        if (add(shared_defaults, shared_settings[i].key, stored)) {
+            return -1;
+        }
+    }
+    for (char *const *lane = config->lanes.list; lane && *lane; lane++) {
+        if (add_lane(shared_defaults, *lane)) {
             return -1;
         }
     }
@@ -57,16 +56,7 @@ static int add_lanes(struct shared_defaults *shared_defaults, char *const *list)
 int shared_defaults_make(struct shared_defaults *shared_defaults, const struct config *config)
 {
     *shared_defaults = (struct shared_defaults){0};
-    if (add_number(shared_defaults, "lease_ms", config->queue.lease_ms) ||
-        add_number(shared_defaults, "max_crashes", config->queue.max_crashes) ||
-        add_number(shared_defaults, "max_length", config->queue.max_length) ||
-        add_number(shared_defaults, "max_task", config->queue.max_task) ||
-        add_number(shared_defaults, "dead_keep_ms", config->dead.keep_ms) ||
-        add_number(shared_defaults, "dead_keep_number", config->dead.keep_number) ||
-        add(shared_defaults, "rate", config->limits.rate ? config->limits.rate : "") ||
-        add_number(shared_defaults, "burst", config->limits.burst) ||
-        add(shared_defaults, "lanes_only", lanes_rule_only(config)) ||
-        add_lanes(shared_defaults, config->lanes.list)) {
+    if (add_all(shared_defaults, config)) {
         shared_defaults_free(shared_defaults);
         return -1;
     }
@@ -94,6 +84,24 @@ static const char *value_of(const struct shared_defaults *shared_defaults, const
     return NULL;
 }
 
+/* A lane has its name and its settings in the same form everywhere. */
+static void add_difference(struct buffer *differences, const char *name, const char *value,
+                           const char *ours)
+{
+    const struct shared_setting *setting = shared_setting_find(name);
+    char shown[SHARED_TEXT_SIZE], our_shown[SHARED_TEXT_SIZE];
+    if (setting) {
+        shared_setting_show(setting, value, shown);
+        shared_setting_show(setting, ours, our_shown);
+        name = setting->name;
+        value = shown;
+        ours = our_shown;
+    }
+    /* a failed append loses only a warning */
+    (void)buffer_printf(differences, "%s%s %s (not %s)", differences->size ? ", " : "", name,
+                        *value ? value : "none", *ours ? ours : "none");
+}
+
 void shared_defaults_compare(const struct config *config, const struct redisReply *settings,
                              struct buffer *differences)
 {
@@ -106,8 +114,7 @@ void shared_defaults_compare(const struct config *config, const struct redisRepl
         const char *value = settings->element[i + 1]->str;
         const char *ours = value_of(&shared_defaults, name);
         if (ours && strcmp(ours, value) != 0) {
-            (void)buffer_printf(differences, "%s%s %s (not %s)", differences->size ? ", " : "",
-                                name, *value ? value : "none", *ours ? ours : "none");
+            add_difference(differences, name, value, ours);
         }
     }
     shared_defaults_free(&shared_defaults);

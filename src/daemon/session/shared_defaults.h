@@ -23,7 +23,7 @@ int shared_defaults_make(struct shared_defaults *shared_defaults, const struct c
 void shared_defaults_free(struct shared_defaults *shared_defaults);
 
 /* settings: names and values from the reply to the registration. Appends "NAME VALUE (not OTHER)",
- * separated by commas, for each that differs from the config. */
+ * separated by commas, for each that differs from the config, as leat conf shows it. */
 void shared_defaults_compare(const struct config *config, const struct redisReply *settings,
                              struct buffer *differences);
 

@@ -101,7 +101,7 @@ def test_queue_settings_override_the_file(daemon, queue, client):
     """A second worker whose file has another lease is told that the queue's own setting applies."""
     daemon().wait_ready()
     worker = daemon({'queue': {'lease': '7s'}}).wait_ready()
-    worker.wait_log("queue settings override the config file: lease_ms 5000 (not 7000)")
+    worker.wait_log("queue settings override the config file: lease 5s (not 7s)")
     assert client.hget(queue.conf, 'lease') in (b'5000', None)
 
 
