@@ -206,7 +206,7 @@ const struct table_row table[TABLE_ROWS] = {
     {KEY("task", "no_new_privileges", "boolean", "yes", true,
          "Whether sudo and similar programs are kept from gaining privileges in tasks."),
      .type = TABLE_BOOLEAN, MEMBER(task, no_new_privileges)},
-    {KEY("task", "umask", "octal", "022", true, "File mode creation mask of tasks."),
+    {KEY("task", "umask", "octal", "022", true, "File mode creation mask of tasks, from 000 to 777."),
      .type = TABLE_MODE, MEMBER(task, umask), .low = 0, .high = 0777},
     {KEY("task", "path", "paths", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
          true, "The variable PATH of tasks."),

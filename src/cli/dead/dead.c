@@ -91,6 +91,9 @@ static int check_options(const struct cli *cli, const char *action,
     if (options->payload && strcmp(action, "show") != 0) {
         return cli_usage(cli, "--payload is only for show");
     }
+    if (options->payload && options->json) {
+        return cli_usage(cli, "give --json or --payload, not both");
+    }
     return EX_OK;
 }
 

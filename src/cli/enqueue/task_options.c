@@ -45,6 +45,14 @@ static int take_text(const struct cli *cli, const struct cli_option *option, con
     return task_add_text(option->context, option->field, text ? text : "1");
 }
 
+/* An empty label or key would count as absent: the task would not be deduplicated. */
+static int take_key(const struct cli *cli, const struct cli_option *option, const char *text)
+{
+    return *text ? take_text(cli, option, text)
+                 : cli_usage(cli, "%s: the value is empty; give one, or leave out the option",
+                             option->name);
+}
+
 static int take_duration(const struct cli *cli, const struct cli_option *option, const char *text)
 {
     int64_t ms;
@@ -88,7 +96,7 @@ static int take_due(const struct cli *cli, const struct cli_option *option, cons
     int status = EX_OK;
 
     if (options->due[0]) {
-        return cli_usage(cli, "give --delay or --at, not both, and only once");
+        return cli_usage(cli, "give --delay or --at, not both");
     }
     if (is_delay) {
         status = cli_duration(cli, option->name, text, &ms);
@@ -163,8 +171,8 @@ static int take_valid(const struct cli *cli, const struct cli_option *option, co
 const struct cli_option task_options[] = {
     {"--payload", .take = task_take_payload},
     {"--payload-file", .take = task_take_payload},
-    {"--field", .take = take_field},
-    {"--id", .take = take_text, .field = "id"},
+    {"--field", .repeats = true, .take = take_field},
+    {"--id", .take = take_key, .field = "id"},
     {"--delay", .take = take_due},
     {"--at", .take = take_due},
     {"--timeout", .take = take_duration, .field = "timeout"},
@@ -174,7 +182,7 @@ const struct cli_option task_options[] = {
     {"--expires", .take = take_expires, .field = "expires"},
     {"--result-ttl", .take = take_duration, .field = "result_ttl"},
     {"--lane", .take = take_text, .field = "lane"},
-    {"--unique", .take = take_text, .field = "unique"},
+    {"--unique", .take = take_key, .field = "unique"},
     {"--unique-for", .take = take_duration, .field = "unique_for"},
     {"--unique-next", .value = CLI_NO_VALUE, .take = take_text, .field = "unique_next"},
     {"--sign", .take = take_sign},

@@ -56,6 +56,7 @@ int cli_usage(const struct cli *cli, const char *format, ...)
 /* All options of a command, and the same for getopt_long. */
 struct known {
     struct cli_option list[MOST];
+    bool given[MOST];
     struct option options[MOST + 1];
     char letters[2 + 3 * MOST + 1];
     size_t count;
@@ -143,6 +144,18 @@ static int bad_option(const struct cli *cli, char **argv, int error, const struc
     return cli_usage(cli, "unknown option --%s", word);
 }
 
+/* Refuses a second value: the first would be lost. */
+static int note_given(const struct cli *cli, struct known *known, const struct cli_option *option)
+{
+    size_t index = (size_t)(option - known->list);
+
+    if (known->given[index] && known->options[index].has_arg != no_argument && !option->repeats) {
+        return cli_usage(cli, "%s is given twice; give it once", option->name);
+    }
+    known->given[index] = true;
+    return EX_OK;
+}
+
 static int apply(const struct cli *cli, const struct cli_option *option)
 {
     int status = EX_OK;
@@ -203,7 +216,9 @@ int cli_options(struct cli *cli, int argc, char **argv, enum cli_operands operan
     while (status == EX_OK &&
            (letter = getopt_long(argc, argv, known.letters, known.options, NULL)) != -1) {
         const struct cli_option *option = find(&known, letter);
-        status = option ? apply(cli, option) : bad_option(cli, argv, letter, &known);
+        status = option ? note_given(cli, &known, option)
+                        : bad_option(cli, argv, letter, &known);
+        status = status == EX_OK ? apply(cli, option) : status;
     }
     return status == EX_OK ? check_operands(cli, argc, argv, operands) : status;
 }

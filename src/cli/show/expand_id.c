@@ -15,11 +15,23 @@
 #define LONGEST 13
 #define SECONDS 10 /* digits of a time in seconds */
 
+static bool is_number(const char *typed)
+{
+    return *typed && typed[strspn(typed, "0123456789")] == '\0';
+}
+
 static bool may_be_prefix(const char *typed)
 {
-    size_t digits = strspn(typed, "0123456789");
+    size_t digits = strlen(typed);
 
-    return typed[digits] == '\0' && digits >= SHORTEST && digits <= LONGEST && digits != SECONDS;
+    return is_number(typed) && digits >= SHORTEST && digits <= LONGEST && digits != SECONDS;
+}
+
+const char *expand_id_hint(const char *typed)
+{
+    return is_number(typed) && !may_be_prefix(typed)
+               ? "; the beginning of an id needs 6 to 13 digits, but not 10"
+               : "";
 }
 
 /* Takes the ids of a page. Returns 0, or an exit status after printing the error. */

@@ -169,8 +169,8 @@ struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, 
         found = show_locate_labelled(cli, id, status);
     }
     if (!found && *status == EX_OK) {
-        cli_error("no %s %s in queue %s; see leat %s", only_dead ? "dead letter" : "task", id,
-                  cli->config->queue.name, only_dead ? "dead list" : "list");
+        cli_error("no %s %s in queue %s%s; see leat %s", only_dead ? "dead letter" : "task", id,
+                  cli->config->queue.name, expand_id_hint(id), only_dead ? "dead list" : "list");
         *status = SHOW_NOT_FOUND;
     }
     return found;

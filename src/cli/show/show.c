@@ -24,9 +24,9 @@
 static const char help[] =
     "Usage: leat show [OPTION]... ID\n"
     "Show everything about a task: its fields, its attempts, and the cause if it\n"
-    "is a dead letter. ID is the task's id or a prefix of it, its label (--id), or\n"
-    "the id of a dead letter's entry. If no task in the queue has that label, it\n"
-    "means the newest dead letter.\n"
+    "is a dead letter. ID is the task's id or a prefix of it (6 to 13 digits, but not\n"
+    "10), its label (--id), or the id of a dead letter's entry. If no task in the\n"
+    "queue has that label, it means the newest dead letter.\n"
     "\n"
     "Options:\n"
     "  --json      print JSON with unshortened fields\n"
@@ -281,6 +281,9 @@ static int run(struct cli *cli, int argc, char **argv)
         {"--json", .flag = &options.json}, {"--payload", .flag = &options.payload}, {0}};
     int status = cli_options(cli, argc, argv, CLI_ONE_TASK, known);
 
+    if (status == EX_OK && options.json && options.payload) {
+        return cli_usage(cli, "give --json or --payload, not both");
+    }
     return status == EX_OK ? show_task(cli, argv[optind], &options) : status;
 }
 

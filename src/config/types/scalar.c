@@ -78,7 +78,7 @@ static void format_limit(const struct table_row *row, int64_t limit, char *text,
     if (row->type == TABLE_PERCENT) {
         unit[0] = '%';
     }
-    (void)snprintf(text, size, row->type == TABLE_MODE ? "0%llo%s" : "%lld%s",
+    (void)snprintf(text, size, row->type == TABLE_MODE ? "%03llo%s" : "%lld%s",
                    (unsigned long long)limit, unit);
 }
 

@@ -91,7 +91,7 @@ def test_wrong_usage(leat, queue, args, said):
     assert done.returncode == EX_USAGE and said in done.stderr and queue.places() == {}
 
 
-@pytest.mark.parametrize('args', [['--lane', 'x' * 201, 'true'], ['--lane', 'a', '--lane', 'b', 'true']])
+@pytest.mark.parametrize('args', [['--lane', 'x' * 201, 'true'], ['--lane', 'a', '--field', 'lane=b', 'true']])
 def test_refused_before_it_is_sent(leat, queue, args):
     """A task that a worker would refuse is refused."""
     done = leat('enqueue', *args)

@@ -80,6 +80,15 @@ def test_help_and_version():
     (['undrain', ''], 'is not a host'),
     (['-c', 'a', '-q', 'b', 'list'], 'not both'),
     (['-q', '../x', 'list'], 'is not the name of a queue'),
+    (['enqueue', '--file', 'a', '--file', 'b'], '--file is given twice; give it once; see leat enqueue --help'),
+    (['enqueue', '--timeout', '5', '--timeout', '5', 'true'], '--timeout is given twice'),
+    (['dead', 'drop', '--cause', 'exit', '--cause', 'oom', '--yes'], '--cause is given twice'),
+    (['list', '--limit=1', '--limit=0'], '--limit is given twice'),
+    (['list', '-q', 'a', '--queue', 'b'], '--queue is given twice'),
+    (['enqueue', '--id', '', 'true'], '--id: the value is empty; give one, or leave out the option'),
+    (['enqueue', '--unique=', 'true'], '--unique: the value is empty'),
+    (['show', '--json', '--payload', '1-0'], 'give --json or --payload, not both'),
+    (['dead', 'show', '--payload', '--json', '1-0'], 'give --json or --payload, not both'),
 ])
 def test_usage_errors(args, said):
     """A wrong command line gets an error and exit status 64 before leat connects."""

@@ -85,7 +85,9 @@ def test_what_is_no_prefix(leat, queue, typed):
     """Fewer than six digits, ten digits, which are a time in seconds, and whole ids are never taken for a
     prefix."""
     add(queue, '1700000000000-10')
-    assert leat('show', typed).returncode == NO_TASK
+    done = leat('show', typed)
+    assert done.returncode == NO_TASK
+    assert ('; the beginning of an id needs 6 to 13 digits, but not 10;' in done.stderr) == ('-' not in typed)
     assert leat('cancel', typed).stdout == f'{typed}: not found\n'
 
 
