@@ -103,9 +103,8 @@ static int check_library(void *context, struct client *client, enum redis_error 
 /* An older library has fewer functions, and refuses keys and arguments that it does not know. */
 static bool is_too_old(const struct library_load *load, enum redis_error error, const char *why)
 {
-    return load->old_version &&
-           (error == REDIS_ERROR_NO_LIBRARY ||
-            (error == REDIS_ERROR_CALLER && strncmp(why, "BADARG ", 7) == 0));
+    return load->old_version && (error == REDIS_ERROR_NO_LIBRARY ||
+                                 (error == REDIS_ERROR_CALLER && strncmp(why, "BADARG ", 7) == 0));
 }
 
 static void say_too_old(const struct library_load *load, const struct trouble *trouble)

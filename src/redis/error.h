@@ -21,12 +21,12 @@ enum redis_error {
     REDIS_ERROR_NO_GROUP, /* NOGROUP, UNBLOCKED: register again */
     REDIS_ERROR_NO_LIBRARY,  /* function not found: load it, register again */
     REDIS_ERROR_OLD_LIBRARY, /* an older library does not know the call */
-    REDIS_ERROR_UNFIT,      /* unknown command: the server is too old, or not Redis */
-    REDIS_ERROR_FOREIGN,    /* FOREIGN, WRONGTYPE: the keys belong to another program */
-    REDIS_ERROR_CALLER,    /* REFUSED, BADARG, CROSSSLOT: the call itself was wrong or refused */
-    REDIS_ERROR_FULL,      /* FULL: the queue is at its length limit */
-    REDIS_ERROR_EXHAUSTED, /* an entry has the greatest possible id: nothing can be added after it
-                            */
+    REDIS_ERROR_UNFIT,       /* unknown command: the server is too old, or not Redis */
+    REDIS_ERROR_FOREIGN,     /* FOREIGN, WRONGTYPE: the keys belong to another program */
+    REDIS_ERROR_CALLER,      /* REFUSED, BADARG, CROSSSLOT: the call itself was wrong or refused */
+    REDIS_ERROR_FULL,        /* FULL: the queue is at its length limit */
+    REDIS_ERROR_EXHAUSTED,   /* an entry has the greatest possible id: nothing can be added after it
+                              */
     REDIS_ERROR_OTHER,
 };
 

@@ -216,8 +216,7 @@ int cli_options(struct cli *cli, int argc, char **argv, enum cli_operands operan
     while (status == EX_OK &&
            (letter = getopt_long(argc, argv, known.letters, known.options, NULL)) != -1) {
         const struct cli_option *option = find(&known, letter);
-        status = option ? note_given(cli, &known, option)
-                        : bad_option(cli, argv, letter, &known);
+        status = option ? note_given(cli, &known, option) : bad_option(cli, argv, letter, &known);
         status = status == EX_OK ? apply(cli, option) : status;
     }
     return status == EX_OK ? check_operands(cli, argc, argv, operands) : status;

@@ -17,8 +17,8 @@ struct expanded_id {
  * an exit status after printing the error: EX_USAGE if it is the prefix of several ids. */
 int expand_id(struct cli *cli, const char *typed, struct expanded_id *expanded);
 
-/* For a message that nothing was found: "; " and how long a prefix is, if only digits were typed but
- * not so many, or else "". A static string. */
+/* For a message that nothing was found: "; " and how long a prefix is, if only digits were typed
+ * but not so many, or else "". A static string. */
 const char *expand_id_hint(const char *typed);
 
 #endif

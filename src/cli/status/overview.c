@@ -49,10 +49,10 @@ static void note(struct overview_line *line, enum overview_state state, int exit
 
 static void note_failure(struct overview_line *line, enum redis_error error, const char *why)
 {
-    enum overview_state state = error == REDIS_ERROR_LOST     ? OVERVIEW_UNREACHABLE
+    enum overview_state state = error == REDIS_ERROR_LOST ? OVERVIEW_UNREACHABLE
                                 : error == REDIS_ERROR_DENIED || error == REDIS_ERROR_NO_LOAD
                                     ? OVERVIEW_DENIED
-                                                              : OVERVIEW_FAILED;
+                                    : OVERVIEW_FAILED;
 
     note(line, state, cli_status_of(error));
     /* a failed append marks the buffer */

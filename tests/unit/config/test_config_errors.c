@@ -177,7 +177,7 @@ static void wrong_values_say_what_is_right(void **state)
          "f:4: path: \"/bin:\" is not a list of absolute paths; write it like /usr/bin:/bin\n"},
         {"[task]\numask = 0800\n",
          "f:4: umask: \"0800\" is not an octal mode; write it like 022\n"},
-        {"[task]\numask = 7777\n", "f:4: umask: \"7777\" is out of range; use 00 to 0777\n"},
+        {"[task]\numask = 7777\n", "f:4: umask: \"7777\" is out of range; use 000 to 777\n"},
         {"[retry]\nfactor = 0x2\n",
          "f:4: factor: \"0x2\" is not a number; write it like 2 or 1.5\n"},
         {"[retry]\nfactor = 1.2.3\n",
