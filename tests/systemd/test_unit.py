@@ -228,6 +228,24 @@ def test_tasks_of_another_user(unit):
     assert machine.run("pgrep", "-u", "games", "sleep", check=False).returncode == 1
 
 
+def filters_of(unit, pid):
+    status = unit.machine.path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"^Seccomp_filters:\s+(\d+)", status, re.M)[1])
+
+
+@pytest.mark.parametrize("drop_in", [None, "leatd-other-user.conf", "leatd-strict.conf"])
+def test_guards_are_filtered(unit, drop_in):
+    """With each of the shipped settings of the unit, guards have a filter of their own."""
+    if drop_in == "leatd-strict.conf" and unit.machine.run("unshare", "-U", "true", check=False).returncode != 0:
+        pytest.skip("no user namespaces here, which PrivateUsers= needs, as in a chroot")
+    if drop_in:
+        unit.drop_in(shipped(drop_in))
+    unit.configure(task={"user": "games"} if drop_in == "leatd-other-user.conf" else {}).start()
+    guards = unit.machine.run("pgrep", "-x", "-P", str(unit.pid()), "leat-guard").stdout.split()
+    assert len(guards) == 2
+    assert [filters_of(unit, pid) for pid in guards] == [filters_of(unit, unit.pid()) + 1] * 2
+
+
 def test_users_are_bounded_at_the_start(unit):
     """A leatd that runs tasks as another user can change to that user only: tasks, and so leatd, have a filter
     that allows no user namespace; a reload that names another user is refused and names the restart."""
@@ -240,10 +258,9 @@ def test_users_are_bounded_at_the_start(unit):
         return unit.event("TASK_OUTPUT", count=number)[-1]["MESSAGE"]
 
     assert user(1) == "games"
-    filters = re.search(r"^Seccomp_filters:\s+(\d+)", machine.path(f"/proc/{unit.pid()}/status").read_text(), re.M)
     unit.add("grep Seccomp_filters /proc/self/status | tr -dc 0-9; echo; ! unshare -U true 2>&1")
     lines = [line["MESSAGE"] for line in unit.event("TASK_OUTPUT", count=3)[1:]]
-    assert lines == [filters[1], "unshare: unshare failed: Operation not permitted"]
+    assert lines == [str(filters_of(unit, unit.pid())), "unshare: unshare failed: Operation not permitted"]
     unit.configure(task={"user": "news"})
     machine.run("systemctl", "reload", unit.unit, check=False)
     told = unit.event("CONFIG_REJECTED")

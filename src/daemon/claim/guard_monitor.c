@@ -44,7 +44,8 @@ struct guard_monitor {
     struct host *host;
     struct guard *guard;
     struct worker_lock worker_lock;
-    bool is_lock_lost; /* and logged */
+    bool is_lock_lost;  /* and logged */
+    bool is_unfiltered; /* some guard was; logged */
     bool stopped_clean;
     struct watched_guard guards[GUARD_COUNT];
 };
@@ -74,6 +75,18 @@ static void report_missing(struct watched_guard *watched, const char *why)
     watched->retry_s = watched->retry_s * 2 < RETRY_CAP_S ? watched->retry_s * 2 : RETRY_CAP_S;
 }
 
+/* A guard works without its filter, for instance on a kernel without seccomp. */
+static void note_filter(const struct watched_guard *watched)
+{
+    struct guard_monitor *guard_monitor = watched->guard_monitor;
+    int error = guard_filter_error(guard_monitor->guard, watched->index);
+    if (error && !guard_monitor->is_unfiltered) {
+        guard_monitor->is_unfiltered = true;
+        log_text(LOG_NOTICE, "guards run without their filter of system calls: %s",
+                 strerror(error));
+    }
+}
+
 static void set_ready(struct watched_guard *watched)
 {
     struct guard_monitor *guard_monitor = watched->guard_monitor;
@@ -84,6 +97,7 @@ static void set_ready(struct watched_guard *watched)
     watched->ready = true;
     watched->ready_ns = clock_boot_ns();
     watched->starting = watched->missing = false;
+    note_filter(watched);
     if (!is_missing(guard_monitor)) {
         host_unguarded(guard_monitor->host, false);
     }

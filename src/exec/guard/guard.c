@@ -45,6 +45,7 @@ struct guard {
     int memory, lock_fd, null;
     int sockets[GUARD_COUNT];
     pid_t pids[GUARD_COUNT]; /* 0: known to be dead */
+    int filter_errors[GUARD_COUNT];
     struct asked asked[GUARD_COUNT];
     struct cgroup_fds *cgroups; /* by slot index; NULL: none was set yet */
 };
@@ -68,7 +69,7 @@ static ssize_t send_once(int socket, const struct guard_packet *packet, const in
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static enum guard_heard receive(const struct guard *guard, size_t index, int flags)
+static enum guard_heard receive(struct guard *guard, size_t index, int flags)
 {
     struct guard_packet packet;
     if (guard->sockets[index] < 0) {
@@ -78,7 +79,11 @@ static enum guard_heard receive(const struct guard *guard, size_t index, int fla
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
         return GUARD_HEARD_NOTHING;
     }
-    return size == (ssize_t)sizeof packet ? GUARD_HEARD_READY : GUARD_HEARD_DEAD;
+    if (size != (ssize_t)sizeof packet) {
+        return GUARD_HEARD_DEAD;
+    }
+    guard->filter_errors[index] = packet.error;
+    return GUARD_HEARD_READY;
 }
 
 /* Kills a guard that does not work. guard_hear then reports its death. */
@@ -289,6 +294,11 @@ enum guard_heard guard_hear(struct guard *guard, size_t index)
         ask(guard, index);
     }
     return heard;
+}
+
+int guard_filter_error(const struct guard *guard, size_t index)
+{
+    return guard->filter_errors[index];
 }
 
 void guard_check(struct guard *guard)

@@ -44,6 +44,10 @@ enum guard_heard {
 };
 enum guard_heard guard_hear(struct guard *guard, size_t index);
 
+/* Returns the errno with which a guard that is ready has failed to bound itself by its filter
+ * (exec/guard/guard_filter.h), or 0. */
+int guard_filter_error(const struct guard *guard, size_t index);
+
 /* Kills each guard that has not looked at the deadlines since the last check, for instance because
  * somebody has stopped it. The caller checks regularly while any entry is armed. */
 void guard_check(struct guard *guard);

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/process/proc.h"
 #include "base/process/time_slice.h"
+#include "exec/guard/guard_filter.h"
 #include "exec/guard/guard_kill.h"
 #include "exec/tree/env_tag.h"
 
@@ -299,8 +300,8 @@ int guard_process(int argc, char **argv)
     time_slice_shorten();
 
     /* the guard is ready once its timer is set; run() finds out if the daemon is gone already */
+    struct guard_packet ready = {.word = GUARD_READY, .error = guard_filter(GUARD_LOCK_FILE)};
     set_alarm(&guard);
-    struct guard_packet ready = {.word = GUARD_READY};
     ssize_t sent = send(GUARD_SOCKET, &ready, sizeof ready, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)sent;
     run(&guard);

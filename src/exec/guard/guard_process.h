@@ -2,7 +2,7 @@
  * The guard's own process: leatd's program, executed again under the name GUARD_NAME, so that it
  * shares none of the daemon's memory but the entries. It uses no heap, no Redis and no log, has a
  * session of its own, blocks all signals, and locks its code and data in memory as far as its limit
- * allows.
+ * allows. It bounds itself by a filter of system calls (exec/guard/guard_filter.h) before it works.
  *
  * It waits for a deadline in the shared entries, for the daemon's death, and for packets from the
  * daemon. When the daemon is dead, it kills the processes of all armed entries, waits until they
@@ -32,7 +32,8 @@ enum guard_word {
 };
 struct guard_packet {
     uint32_t word;
-    uint32_t slot_index;
+    uint32_t slot_index; /* of GUARD_CGROUP */
+    int32_t error;       /* of GUARD_READY: why the guard has no filter; an errno, or 0 */
 };
 
 /* Runs the guard. Returns its exit status: 0, or 1 if it was not started by leatd. */

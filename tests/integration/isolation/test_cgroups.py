@@ -1,11 +1,9 @@
 """Cgroups of tasks on the real daemon: no process of a task survives it, whatever it has become. Limits and
 accounting that need controllers are left to hosts that have them."""
-import ctypes
 import json
 import os
 import re
 import signal
-import struct
 import sys
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from harness import processes
 from harness.polling import wait_until
 from harness.short_leases import wait_empty
+from harness.system_calls import WITHOUT_CLONE3, forbid
 from harness.tasks import first_run, records, wait_file, wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -298,25 +297,12 @@ def test_usage_without_cgroups(daemon, queue, leat):
 
 # ---- start
 
-def forbid_clone3():
-    """As RestrictNamespaces= does: a filter that makes clone3 fail with ENOSYS."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    load, jump, answer = 0x20, 0x15, 0x06
-    allow, enosys = 0x7fff0000, 0x00050000 | 38
-    steps = [(load, 0, 0, 0), (jump, 0, 1, 435), (answer, 0, 0, enosys), (answer, 0, 0, allow)]
-    code = b''.join(struct.pack('HBBI', *step) for step in steps)
-    buffer = ctypes.create_string_buffer(code)
-    program = struct.pack('HxxxxxxQ', len(steps), ctypes.addressof(buffer))
-    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.create_string_buffer(program), 0, 0):
-        raise OSError(ctypes.get_errno(), 'prctl')
-
-
 def test_without_clone3(caged, queue, group, survivors, folder):
     """Without clone3, tasks move into their cgroups by themselves before they execute."""
     if 'Seccomp:' not in Path('/proc/self/status').read_text():
         pytest.skip('this kernel has no seccomp')
     worker = caged(ONE, start=False)
-    worker.popen = {'preexec_fn': lambda: (group.enter(), forbid_clone3())}
+    worker.popen = {'preexec_fn': lambda: (group.enter(), forbid(WITHOUT_CLONE3))}
     worker.start().wait_ready()
     queue.add({'command': f'{WHERE} > {folder}/out'}, {'command': survivors.command(0)},
               {'command': f'{WHERE} >> {folder}/out'})
