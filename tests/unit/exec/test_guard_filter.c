@@ -92,11 +92,11 @@ static int try_users(void)
 
 static int try_files(void)
 {
-    REFUSED(open("/dev/null", O_WRONLY));
-    REFUSED(open("/dev/null", O_RDWR));
-    REFUSED(open("/dev/null", O_RDONLY | O_TRUNC));
-    REFUSED(open("/tmp", O_TMPFILE | O_RDWR, 0600));
-    REFUSED(open("/tmp/leat-guard-filter", O_RDONLY | O_CREAT, 0600));
+    REFUSED(syscall(SYS_openat, AT_FDCWD, "/dev/null", O_WRONLY));
+    REFUSED(syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR));
+    REFUSED(syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDONLY | O_TRUNC));
+    REFUSED(syscall(SYS_openat, AT_FDCWD, "/tmp", O_TMPFILE | O_RDWR, 0600));
+    REFUSED(syscall(SYS_openat, AT_FDCWD, "/tmp/leat-guard-filter", O_RDONLY | O_CREAT, 0600));
     REFUSED(syscall(SYS_openat2, AT_FDCWD, "/dev/null", NULL, 0));
     REFUSED(mkdir("/tmp/leat-guard-filter", 0700));
     REFUSED(unlink("/tmp/leat-guard-filter"));
@@ -110,8 +110,8 @@ static int try_files(void)
 static int try_network(void)
 {
     const struct sockaddr somewhere = {.sa_family = AF_UNIX};
-    REFUSED(socket(AF_INET, SOCK_STREAM, 0));
-    REFUSED(socket(AF_UNIX, SOCK_STREAM, 0));
+    REFUSED(syscall(SYS_socket, AF_INET, SOCK_STREAM, 0));
+    REFUSED(syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0));
     REFUSED(connect(FD_SOCKET, &somewhere, sizeof somewhere));
     REFUSED(sendto(FD_SOCKET, "x", 1, MSG_DONTWAIT, &somewhere, sizeof somewhere));
     REFUSED(bind(FD_SOCKET, &somewhere, sizeof somewhere));
