@@ -10,7 +10,10 @@ FUZZ_SECONDS ?= 60
 CHAOS_SECONDS ?= 60
 FAILOVER_TIMES ?= 10
 CHAOS_FAULTS ?= all
-VERSION = 0.1.0
+VERSION = 0.2.0
+# what --version names beside it: nothing if this is the release, else the commit. make dist writes the file.
+COMMIT = $(eval COMMIT := $(firstword $(shell cat .commit 2>/dev/null || tests/tools/commit $(VERSION) 2>/dev/null) \
+	unknown))$(COMMIT)
 
 # ---- installation folders, with the names of the GNU coding standards; PREFIX is another name of prefix. The
 # programs and the unit look for QUEUE.ini in sysconfdir/leat.
@@ -36,8 +39,10 @@ completionsdir = $(datadir)/bash-completion/completions
 # ---- Debian packages
 BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev libsystemd-dev \
 	libjansson-dev libseccomp-dev libssl-dev
+DEB_PACKAGES = $(BUILD_PACKAGES) build-essential debhelper po-debconf
+REPRO_PACKAGES = $(DEB_PACKAGES) locales
 DEMO_PACKAGES = redis-server redis-tools
-CHECK_PACKAGES = $(DEMO_PACKAGES) libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
+CHECK_PACKAGES = $(DEMO_PACKAGES) lintian libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
 	curl procps systemd-container openssl systemd-journal-remote logrotate \
 	stunnel4 mandoc
 CHAOS_PACKAGES = iproute2 nftables
@@ -80,17 +85,19 @@ $(BUILD)/src/redis/server/client.o: private TIME64 =
 
 ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE $(TIME64) -DLEAT_VERSION='"$(VERSION)"' \
 	-DLEAT_LIBRARY='"$(BUILD)/leat.lua"' -DLEAT_SYSCONFDIR='"$(sysconfdir)"' -Isrc $(WARNINGS) $(HARDEN) \
-	$(if $(TLS),-DLEAT_TLS) $(SANITIZE) $(PACKAGE_CFLAGS) -ffile-prefix-map='$(CURDIR)'=. $(CPPFLAGS) $(CFLAGS)
+	$(if $(TLS),-DLEAT_TLS) $(SANITIZE) $(PACKAGE_CFLAGS) -ffile-prefix-map='$(CURDIR)'=. $(CPPFLAGS) $(CFLAGS) \
+	$(DEFINE_COMMIT)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now,--as-needed $(SANITIZE) $(LDFLAGS)
 
-SOURCES = $(wildcard src/*/*.c src/*/*/*.c)
+# sorted, so that the order of linking does not depend on the locale
+SOURCES = $(sort $(wildcard src/*/*.c src/*/*/*.c))
 UNIT_SOURCES = $(wildcard tests/unit/*/test_*.c)
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 .PHONY: all help clean force check check-servers check-nightly run-check unit-tests inject demo bench bench-scale failover chaos \
-	chaos-seeds chaos-mutants fuzz run-fuzz model lint run-lint install install-files uninstall deps deps-build deps-demo deps-check \
-	deps-nightly deps-chaos deps-lint deps-bench deps-fuzz deps-model
+	chaos-seeds chaos-mutants fuzz run-fuzz model lint run-lint install install-files uninstall dist deb repro print-version \
+	deps deps-build deps-deb deps-repro deps-demo deps-check deps-nightly deps-chaos deps-lint deps-bench deps-fuzz deps-model
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -124,6 +131,15 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libdaemon.a $(BUILD)/lib
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# the files of --version are compiled again if the commit changes, and no others
+NAME_COMMIT = $(BUILD)/src/cli/main.o $(BUILD)/src/daemon/options.o
+$(NAME_COMMIT): $(BUILD)/commit
+$(NAME_COMMIT): private DEFINE_COMMIT = -DLEAT_COMMIT='"$(if $(filter-out release,$(COMMIT)), (commit $(COMMIT)))"'
+$(BUILD)/commit: force
+	@mkdir -p $(@D)
+	@echo "$(COMMIT)" >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # this file changes only if the compiler or its options change
 $(BUILD)/flags: force
@@ -242,7 +258,7 @@ model: ## check every interleaving of leases and fencing with spin (MODEL_FAULTS
 # ---- lint: each C file has a stamp, so that only changed files are checked again
 C_FILES = $(wildcard src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] tests/unit/*/*.[ch])
 SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* \
-	tests/model/* tests/guest/* tests/producers/* conf/* 2>/dev/null) src/cli/leat.bash
+	tests/model/* tests/guest/* tests/producers/* conf/* conf/debian/* 2>/dev/null) src/cli/leat.bash
 PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* tests/chaos/* \
 	tests/failover/* 2>/dev/null)
 
@@ -256,7 +272,7 @@ lint-format:
 	@echo clang-format
 	@clang-format --dry-run -Werror $(C_FILES)
 # clang reads the options of the build's compiler, and has this one only in later versions
-LINT_CFLAGS = $(filter-out -ftrivial-auto-var-init=zero,$(ALL_CFLAGS))
+LINT_CFLAGS = $(filter-out -ftrivial-auto-var-init=zero,$(ALL_CFLAGS)) -DLEAT_COMMIT='""'
 lint-tidy: $(patsubst %.c,$(BUILD)/%.tidy,$(SOURCES))
 $(BUILD)/%.tidy: %.c .clang-tidy
 	@mkdir -p $(@D)
@@ -271,7 +287,7 @@ lint-cppcheck:
 	cppcheck --quiet --std=c11 --enable=warning,performance --inline-suppr \
 		--suppress=missingIncludeSystem --suppress=comparePointers --suppress=invalidFunctionArg \
 		--library=posix --include=$(QUEUE_H) --cppcheck-build-dir=$(BUILD)/cppcheck \
-		--error-exitcode=1 -D_GNU_SOURCE -DLEAT_VERSION='""' -DLEAT_SYSCONFDIR='""' -Isrc src tests
+		--error-exitcode=1 -D_GNU_SOURCE -DLEAT_VERSION='""' -DLEAT_COMMIT='""' -DLEAT_SYSCONFDIR='""' -Isrc src tests
 lint-shell:
 	shellcheck $(SCRIPTS)
 # all parts as one chunk, since they use each other
@@ -352,6 +368,18 @@ install-files: # install without building
 	$(if $(LIVE),systemd-tmpfiles --create $(tmpfilesdir)/leat.conf)
 	$(if $(LIVE),systemctl daemon-reload)
 
+# ---- packages of leat
+dist: ## make a source tarball, its checksum and an SPDX list of its files in build/dist
+	@tests/tools/dist $(VERSION) $(BUILD)/dist
+
+deb: ## build the Debian package in build/deb
+	@$(SUBMAKE) deps-deb
+	@tests/tools/deb $(VERSION) $(BUILD)/deb
+
+repro: ## build all packages twice under different conditions, and compare them
+	@$(SUBMAKE) deps-repro
+	@tests/tools/repro $(VERSION) $(BUILD)/repro
+
 uninstall: ## remove the installed files; if systemd runs here, stop the workers first; keep /etc/leat if it has files
 	$(if $(LIVE),systemctl stop 'leatd@*.service' leat.slice)
 	rm -f $(INSTALLED)
@@ -361,10 +389,14 @@ uninstall: ## remove the installed files; if systemd runs here, stop the workers
 
 # ---- packages
 deps: ## install the Debian packages for all targets except check-nightly
-	@tests/tools/install-packages $(sort $(BUILD_PACKAGES) $(CHECK_PACKAGES) $(LINT_PACKAGES) \
+	@tests/tools/install-packages $(sort $(BUILD_PACKAGES) $(REPRO_PACKAGES) $(CHECK_PACKAGES) $(LINT_PACKAGES) \
 		$(FUZZ_PACKAGES) $(BENCH_PACKAGES) $(MODEL_PACKAGES) $(CHAOS_PACKAGES))
 deps-build:
 	@tests/tools/install-packages $(BUILD_PACKAGES)
+deps-deb:
+	@tests/tools/install-packages $(DEB_PACKAGES)
+deps-repro:
+	@tests/tools/install-packages $(REPRO_PACKAGES)
 deps-demo:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(DEMO_PACKAGES)
 deps-check:
@@ -381,6 +413,9 @@ deps-model:
 	@tests/tools/install-packages $(MODEL_PACKAGES)
 deps-bench:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(BENCH_PACKAGES)
+
+print-version:
+	@echo $(VERSION)
 
 clean: ## remove all build folders
 	rm -rf build build-*

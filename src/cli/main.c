@@ -144,7 +144,7 @@ static int take_version(const struct cli *cli, const struct cli_option *option, 
     (void)option;
     (void)value;
     /* cli_flush reports failures */
-    (void)printf("leat %s\n", LEAT_VERSION);
+    (void)printf("leat %s%s\n", LEAT_VERSION, LEAT_COMMIT);
     return CLI_STOP;
 }
 

@@ -95,7 +95,7 @@ static int take_option(int letter, struct options *options)
     case 'h':
         return options_say("%s", usage);
     case 'V':
-        return options_say("leatd " LEAT_VERSION "\n");
+        return options_say("leatd " LEAT_VERSION LEAT_COMMIT "\n");
     default:
         (void)fputs("leatd: see leatd --help\n", stderr); /* getopt has printed the error */
         return EX_USAGE;

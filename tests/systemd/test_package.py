@@ -1,0 +1,155 @@
+"""The Debian package on a booted machine: install, upgrade under a running task, remove, purge, install again."""
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from harness.daemon import BUILD, is_sanitized
+from harness.polling import wait_until
+from machine import Machine, NotHere, check_host
+from unit import ROOT
+
+pytestmark = pytest.mark.xdist_group("systemd")
+
+QUEUE = "emails"
+BUILD_SECONDS = 900  # on a busy machine
+
+
+def sources():
+    return [path for folder in ("conf", "src", "systemd") for path in (ROOT / folder).rglob("*") if path.is_file()]
+
+
+@pytest.fixture(scope="session")
+def package():
+    """The package of this source, which make deb leaves in the build folder; built here if it is not there."""
+    if is_sanitized():
+        pytest.skip("the package does not contain the build with sanitizers")
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    if not shutil.which("dh"):
+        pytest.skip("debhelper is not installed")
+    newest = max(path.stat().st_mtime for path in sources())
+    found = list((BUILD / "deb").glob("leat_*.deb"))
+    if not found or found[0].stat().st_mtime < newest:
+        version = subprocess.run(["make", "-s", "print-version"], cwd=ROOT, capture_output=True, text=True,
+                                 check=True, env={"PATH": os.environ["PATH"]}).stdout.strip()
+        done = subprocess.run(["tests/tools/deb", version, BUILD / "deb"], cwd=ROOT, capture_output=True,
+                              text=True, timeout=BUILD_SECONDS, check=False)
+        if "no source: there is neither" in done.stderr:
+            pytest.skip("not in a git work tree")
+        assert done.returncode == 0, done.stderr
+        found = list((BUILD / "deb").glob("leat_*.deb"))
+    [one] = found
+    return one
+
+
+def test_lintian_has_no_complaint(package):
+    """lintian finds no error and nothing to warn of in what make deb builds."""
+    if not shutil.which("lintian"):
+        pytest.skip("lintian is not installed")
+    [changes] = package.parent.glob("*.changes")
+    done = subprocess.run(["lintian", "--allow-root", "--fail-on", "error,warning", changes], capture_output=True,
+                          text=True, check=False, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+@pytest.fixture
+def machine(tmp_path_factory, package):
+    """A machine without leat, with Redis and the package in /srv."""
+    folder = tmp_path_factory.mktemp("package")
+    stage = folder / "stage"
+    (stage / "srv").mkdir(parents=True)
+    shutil.copy(package, stage / "srv/leat.deb")
+    newer(package, stage / "srv/newer.deb", folder / "unpacked")
+    try:
+        check_host()
+        one = Machine(folder, stage)
+    except NotHere as why:
+        pytest.skip(str(why))
+    try:
+        one.run("sh", "-c", "d=/run/systemd/system/redis-server.service.d; mkdir -p $d && "
+                "printf '[Service]\\nPrivateUsers=no\\n' >$d/users.conf && rm -f /usr/sbin/policy-rc.d && "
+                "systemctl daemon-reload && systemctl start redis-server")
+        wait_until(lambda: one.run("redis-cli", "ping", check=False).returncode == 0, 60, one.tail)
+        yield one
+    finally:
+        one.close()
+
+
+def newer(package, target, unpacked):
+    """The same package with a higher version."""
+    subprocess.run(["dpkg-deb", "-R", package, unpacked], check=True)
+    control = unpacked / "DEBIAN/control"
+    lines = [line + "+newer" if line.startswith("Version:") else line for line in control.read_text().splitlines()]
+    control.write_text("\n".join(lines) + "\n")
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-b", unpacked, target], check=True, capture_output=True)
+
+
+def dpkg(machine, *words):
+    """What dpkg and the package's scripts say."""
+    done = machine.run("env", "DEBIAN_FRONTEND=noninteractive", "dpkg", *words)
+    return done.stdout + done.stderr
+
+
+def left(machine):
+    """The paths below folders of the system that are named after leat."""
+    found = machine.run("sh", "-c", "find /usr /etc /lib /var/lib /var/log /run -xdev -iname '*leat*' "
+                        "! -path '/var/lib/dpkg/*' ! -path '/run/systemd/*' ! -path '/run/credentials/*' -prune")
+    return set(found.stdout.split())
+
+
+def start_worker(machine):
+    machine.run("leat", "init", "--service", QUEUE)
+    machine.run("systemctl", "enable", "--quiet", "--now", f"leatd@{QUEUE}")
+    assert machine.run("leat", "-q", QUEUE, "run", "whoami").stdout == f"leat-{QUEUE}\n"
+
+
+def test_life_of_the_package(machine):
+    """Installed, it works at once. An upgrade ends no task, and says how to start the new version. What is removed
+    stops its workers and keeps configurations and results; installed again, it goes on with them. A purge keeps
+    results, and says where they are; if the administrator has said so, it leaves nothing."""
+    assert left(machine) == set()
+    dpkg(machine, "-i", "/srv/leat.deb")
+    start_worker(machine)
+
+    # an upgrade while a task runs
+    pid = machine.show(f"leatd@{QUEUE}", "MainPID")
+    tid = machine.run("leat", "-q", QUEUE, "enqueue", "--result-ttl", "1h",
+                      "touch begun; until [ -e go-on ]; do sleep 0.2; done; echo done").stdout.strip()
+    home = machine.path(f"/var/lib/leat-{QUEUE}")
+    wait_until((home / "begun").exists, 60, machine.tail)
+    said = dpkg(machine, "-i", "/srv/newer.deb")
+    assert "systemctl restart leatd@QUEUE" in said and "no task was ended" in said
+    assert machine.show(f"leatd@{QUEUE}", "MainPID") == pid
+    (home / "go-on").touch()
+    assert "succeeded" in machine.run("leat", "-q", QUEUE, "wait", tid).stdout
+    assert machine.show(f"leatd@{QUEUE}", "NRestarts") == "0"
+    assert machine.show(f"leatd@{QUEUE}", "NeedDaemonReload") == "no"
+    machine.run("systemctl", "restart", f"leatd@{QUEUE}")
+
+    # remove, and install again
+    dpkg(machine, "-r", "leat")
+    assert machine.run("systemctl", "list-units", "--no-legend", "leat*").stdout == ""
+    assert machine.run("pgrep", "leatd", check=False).stdout == ""
+    kept = {"/etc/leat", f"/etc/sysusers.d/leat-{QUEUE}.conf", "/var/lib/leat", f"/var/lib/leat-{QUEUE}",
+            "/etc/logrotate.d/leat"}
+    assert kept <= left(machine) and not machine.path("/usr/bin/leat").exists()
+    assert "restart leatd" not in dpkg(machine, "-i", "/srv/leat.deb")
+    machine.run("systemctl", "start", f"leatd@{QUEUE}")
+    machine.run("leat", "-q", QUEUE, "run", "ls begun")
+
+    # purge, with the answer that is the default
+    said = dpkg(machine, "-P", "leat")
+    assert f"/var/lib/leat-{QUEUE}" in said and "/var/log/leat" in said
+    folders = {f"/var/{top}/leat{queue}" for top in ("lib", "log") for queue in ("", f"-{QUEUE}")}
+    assert left(machine) == folders
+    assert (home / "begun").exists()
+
+    # and with the other one
+    dpkg(machine, "-i", "/srv/leat.deb")
+    start_worker(machine)
+    machine.run("debconf-set-selections", input="leat leat/purge_data boolean true\n")
+    dpkg(machine, "-P", "leat")
+    assert left(machine) == set()
+    assert "leatd@" not in machine.run("systemctl", "list-unit-files", "--no-legend").stdout
