@@ -11,10 +11,10 @@
 #include "cli/lib/cli.h"
 
 static const struct subcommand *const subcommands[] = {
-    &enqueue_command, &import_command, &run_command,   &wait_command,    &status_command,
-    &list_command,    &show_command,   &logs_command,  &dead_command,    &cancel_command,
-    &pause_command,   &resume_command, &drain_command, &undrain_command, &conf_command,
-    &doctor_command,  &init_command,
+    &enqueue_command, &import_command, &run_command,     &wait_command,  &status_command,
+    &list_command,    &show_command,   &explain_command, &logs_command,  &dead_command,
+    &cancel_command,  &pause_command,  &resume_command,  &drain_command, &undrain_command,
+    &conf_command,    &doctor_command, &init_command,
 };
 #define SUBCOMMAND_COUNT (sizeof subcommands / sizeof subcommands[0])
 
@@ -49,8 +49,8 @@ static const char usage_tail[] =
     "\n"
     "Exit codes:\n"
     "  0   success\n"
-    "  1   not found, or not healthy\n"
-    "  2   repaired; or in the queue, but on too few replicas\n"
+    "  1   not found, not healthy, or blocked\n"
+    "  2   repaired; in the queue, but on too few replicas; or an unknown task\n"
     "  64  wrong usage\n"
     "  65  a task or a value was refused\n"
     "  69  Redis cannot be reached\n"

@@ -8,10 +8,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/escape.h"
 
 #define RATE_MEMORY_S 60.0
 #define RATE_LEAST_S 0.5
@@ -51,9 +53,24 @@ static void update_rate(struct heartbeat *heartbeat)
     }
 }
 
+/* Appends a member whose value may have any bytes. An error is kept in text.failed. */
+static void add_text(struct buffer *text, const char *name, const char *value)
+{
+    struct buffer escaped = BUFFER_INIT;
+    (void)buffer_printf(text, "\"%s\":\"", name);
+    text->failed |= escape_append(&escaped, value, strlen(value)) != 0;
+    for (size_t i = 0; i < escaped.size; i++) {
+        const char *special = strchr("\"\\", escaped.data[i]);
+        (void)buffer_append(text, "\\", special && *special ? 1 : 0);
+        (void)buffer_append(text, &escaped.data[i], 1);
+    }
+    (void)buffer_append_text(text, "\",");
+    buffer_free(&escaped);
+}
+
 const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t capacity,
                            size_t running, int64_t kill_grace_ms, const char *state,
-                           const struct token_list *unclaimed)
+                           const char *trouble, const struct token_list *unclaimed)
 {
     update_rate(heartbeat);
     buffer_clear(&heartbeat->text);
@@ -63,11 +80,15 @@ const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t cap
         "\",\"slots\":%zu,\"capacity\":%zu,\"running\":%zu,\"state\":\"%s\",\"started_ms\":%" PRId64
         ",\"kill_grace_ms\":%" PRId64 ",\"succeeded\":%" PRIu64 ",\"retried\":%" PRIu64
         ",\"dead\":%" PRIu64 ",\"cancelled\":%" PRIu64 ",\"rate\":%.3f,\"fence\":%" PRId64
-        ",\"joined\":%" PRId64 ",\"unclaimed\":[",
+        ",\"joined\":%" PRId64 ",",
         heartbeat->host, (long)getpid(), slots, capacity, running, state,
         heartbeat->started_wall_ms, kill_grace_ms, heartbeat->ended[VERDICT_SUCCESS],
         heartbeat->ended[VERDICT_RETRY], heartbeat->ended[VERDICT_DEAD],
         heartbeat->ended[VERDICT_CANCELLED], heartbeat->rate, heartbeat->fence, heartbeat->joined);
+    if (*trouble) {
+        add_text(&heartbeat->text, "trouble", trouble);
+    }
+    (void)buffer_append_text(&heartbeat->text, "\"unclaimed\":[");
     for (size_t i = 0; i < unclaimed->count; i++) {
         (void)buffer_printf(&heartbeat->text, "%s\"%s\"", i > 0 ? "," : "", unclaimed->tokens[i]);
     }

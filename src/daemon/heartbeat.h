@@ -31,10 +31,11 @@ int heartbeat_init(struct heartbeat *heartbeat);
 void heartbeat_free(struct heartbeat *heartbeat);
 
 /* Returns the record, valid until the next call; NULL without memory. capacity: the tasks
- * that may run at once, several in a slot with [task] batch; running: those that do. unclaimed: the
- * tokens that the worker has read but not claimed; all others that it renews are claimed. */
+ * that may run at once, several in a slot with [task] batch; running: those that do. trouble: why
+ * the worker takes no tasks, for people; "" if it does. unclaimed: the tokens that the worker has
+ * read but not claimed; all others that it renews are claimed. */
 const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t capacity,
                            size_t running, int64_t kill_grace_ms, const char *state,
-                           const struct token_list *unclaimed);
+                           const char *trouble, const struct token_list *unclaimed);
 
 #endif

@@ -70,11 +70,11 @@ static const char *make_heartbeat(void *context)
     claim_loop_tokens(worker->claim_loop, &unclaimed);
     worker->heartbeat.fence = claim_loop_fence(worker->claim_loop);
     worker->heartbeat.joined = session_newest(worker->context.session);
-    const char *text =
-        heartbeat_text(&worker->heartbeat, (size_t)worker->context.config->queue.concurrency,
-                       slots_most(worker->slots), runner_count(worker->runner),
-                       worker->context.config->task.kill_grace_ms,
-                       worker_status_state(&worker->worker_status), &unclaimed);
+    const char *text = heartbeat_text(
+        &worker->heartbeat, (size_t)worker->context.config->queue.concurrency,
+        slots_most(worker->slots), runner_count(worker->runner),
+        worker->context.config->task.kill_grace_ms, worker_status_state(&worker->worker_status),
+        worker_status_trouble(&worker->worker_status), &unclaimed);
     token_list_free(&unclaimed);
     return text;
 }

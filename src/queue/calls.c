@@ -253,6 +253,14 @@ void queue_show(struct command *command, const struct queue *queue, const char *
     COMMAND_ADD(command, queue->group, tid, cursor);
 }
 
+void queue_ask_why(struct command *command, const struct queue *queue, const char *what,
+                   struct bytes name)
+{
+    begin_function(command, queue, "leat_explain", QUEUE_KEYS);
+    COMMAND_ADD(command, queue->group, what);
+    command_add_bytes(command, name);
+}
+
 void queue_match(struct command *command, const struct queue *queue, const char *digits,
                  const char *cursor)
 {

@@ -35,6 +35,7 @@ static void read_consumer(struct bytes consumer, struct status_worker *worker)
 {
     char name[256], *colon;
 
+    bytes_copy(consumer, worker->consumer, sizeof worker->consumer);
     bytes_copy(consumer, name, sizeof name);
     colon = strchr(name, ':');
     if (colon) {
@@ -63,6 +64,7 @@ static void read_worker(struct bytes consumer, struct bytes text, struct status_
     copy_text(heartbeat, "host", worker->host, sizeof worker->host);
     copy_text(heartbeat, "version", worker->version, sizeof worker->version);
     copy_text(heartbeat, "state", worker->state, sizeof worker->state);
+    copy_text(heartbeat, "trouble", worker->trouble, sizeof worker->trouble);
     if (number_of(heartbeat, "pid") >= 0) {
         worker->pid = number_of(heartbeat, "pid");
     }

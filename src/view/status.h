@@ -16,7 +16,8 @@ struct redisReply;
 
 /* The last heartbeat of a worker. A missing member is −1 or "". */
 struct status_worker {
-    char host[256], version[32], state[32];
+    char consumer[256], host[256], version[32], state[32];
+    char trouble[256]; /* why it takes no tasks, for people */
     int64_t pid, slots, capacity, running, started_ms, succeeded, failed, cancelled, heartbeat_ms;
     int64_t kill_grace_ms;
     double rate;  /* tasks per second */

@@ -85,6 +85,16 @@ def test_doctor_s_kinds_are_known_everywhere():
     assert {name for names in repaired for name in names if name} <= repairable
 
 
+def test_reasons_of_explain_are_in_its_manual():
+    """leat-explain.1 has each reason of src/view, and no other."""
+    code = source("src/view/explain*.c")
+    made = set(re.findall(r'reasons_add\(\s*explanation,\s*"([a-z-]+)"', code))
+    manual = source("src/cli/man/leat-explain.1").split(".Sh REASONS\n")[1].split("\n.Sh ")[0]
+    listed = [name for line in re.findall(r"^\.It Cm (.+)$", manual, re.M) for name in line.split(" , ")]
+    assert len(made) > 18 and made <= set(listed)
+    assert not [name for name in listed if f'"{name}"' not in code]
+
+
 def test_links_lead_somewhere():
     """Files that README.md links to exist."""
     targets = re.findall(r"\]\(([^):#]+)\)", source("README.md"))

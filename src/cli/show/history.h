@@ -1,5 +1,5 @@
 /*
- * The attempts of a task that have ended: lines of "attempt worker begun-ms ended-ms cause status".
+ * The attempts of a task that have ended, as a table and as JSON; see view/history.h.
  */
 #ifndef LEAT_CLI_SHOW_HISTORY_H
 #define LEAT_CLI_SHOW_HISTORY_H

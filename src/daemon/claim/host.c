@@ -3,6 +3,7 @@
  */
 #include "daemon/claim/host.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,12 +22,14 @@ struct host {
     bool unguarded;
     int64_t lack_logged_ns; /* CLOCK_BOOTTIME; 0: never */
     double closed_s;        /* how long to close after the next fault */
+    char trouble[200];      /* of the last fault */
     struct timer closed;    /* runs while nothing is claimed */
 };
 
 void host_fault(struct host *host, const char *tid, const char *reason)
 {
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "host-fault"), LOG_TEXT("LEAT_TASK", tid)};
+    (void)snprintf(host->trouble, sizeof host->trouble, "this host cannot run tasks: %s", reason);
     if (timer_runs(&host->closed)) {
         log_event(LOG_ERR, LOG_ID_HOST_FAULT, fields, 2, "this host cannot run tasks: %s", reason);
         return;
@@ -90,7 +93,7 @@ bool host_is_closed(const struct host *host)
 
 const char *host_trouble(const struct host *host)
 {
-    return host->unguarded ? "no guard over running tasks" : "this host cannot run tasks";
+    return host->unguarded ? "no guard over running tasks" : host->trouble;
 }
 
 bool host_is_doubtful(const struct host *host)

@@ -12,6 +12,7 @@ local function expiry_of(task)
   local ms = (tonumber(task.expires) or -1) * 1000
   return ms >= 0 and ms < EARLIER / 10 and math.ceil(ms) or nil
 end
+leat.expiry_of = expiry_of
 
 function leat.is_expired(q, task)
   local ms = expiry_of(task)

@@ -45,7 +45,7 @@ register_all({
 register_all({
   'leat_status', leat.status, 'leat_lanes', leat.lanes, 'leat_list', leat.list, 'leat_show', leat.show,
   'leat_version', version, 'leat_preview', leat.preview, 'leat_doctor', leat.doctor,
-  'leat_find', leat.find, 'leat_match', leat.match,
+  'leat_find', leat.find, 'leat_match', leat.match, 'leat_explain', leat.explain,
 }, { 'no-writes' })
 
 end

@@ -506,6 +506,13 @@ function leat.lane_length(q, lane)
   return redis.call('ZLEXCOUNT', q[LANED], '[' .. lane .. '\0', '(' .. lane .. '\1')
 end
 
+-- How many tasks of the lane come before that one, or nil if it does not wait there.
+function leat.place_in_lane(q, lane, tid)
+  local member = member_of(lane, tid)
+  return redis.call('ZSCORE', q[LANED], member)
+    and redis.call('ZLEXCOUNT', q[LANED], '[' .. lane .. '\0', '(' .. member)
+end
+
 function leat.lane_figures(q)
   return redis.call('ZCARD', q[LANED]), redis.call('ZCARD', q[LANES])
 end

@@ -13,16 +13,9 @@ function leat.interval_us(text)
   return period and tonumber(number) > 0 and period / tonumber(number) or nil
 end
 
--- A token bucket, stored as one time (stats NAME, µs): when the bucket will be full again. Returns how many tasks
--- may start now, and when the next may start (ms).
-function leat.tokens(q, name, every_us, burst)
-  local full_at = number_or(redis.call('HGET', q[STATS], name), 0)
-  local most = q.now_us + math.max(burst, 1) * every_us
-  if full_at > most + SLACK_US then
-    -- More than the bucket holds cannot have been taken: the clock was set back.
-    full_at = most
-    redis.call('HSET', q[STATS], name, str(full_at))
-  end
+-- How many tasks may start now by a token bucket that is full again at that time (µs), and when the next may start
+-- (ms).
+local function tokens_of(q, full_at, every_us, burst)
   local earliest = full_at - (math.max(burst, 1) - 1) * every_us
   if q.now_us < earliest then
     return 0, math.ceil(earliest / 1000)
@@ -32,10 +25,36 @@ function leat.tokens(q, name, every_us, burst)
   return math.floor((last - from) / every_us) + 1, q.now
 end
 
+-- When the bucket will be full again (µs), and whether the stored time is wrong: more than the bucket holds cannot have
+-- been taken, so the clock was set back.
+local function full_at(q, name, every_us, burst)
+  local stored = number_or(redis.call('HGET', q[STATS], name), 0)
+  local most = q.now_us + math.max(burst, 1) * every_us
+  if stored > most + SLACK_US then
+    return most, true
+  end
+  return stored, false
+end
+
+-- A token bucket, stored as one time (stats NAME, µs): when the bucket will be full again. Returns how many tasks
+-- may start now, and when the next may start (ms).
+function leat.tokens(q, name, every_us, burst)
+  local full, is_wrong = full_at(q, name, every_us, burst)
+  if is_wrong then
+    redis.call('HSET', q[STATS], name, str(full))
+  end
+  return tokens_of(q, full, every_us, burst)
+end
+
+-- The same for a caller that may not write.
+function leat.peek_tokens(q, name, every_us, burst)
+  return tokens_of(q, full_at(q, name, every_us, burst), every_us, burst)
+end
+
 function leat.take_tokens(q, name, every_us, number)
-  local full_at = number_or(redis.call('HGET', q[STATS], name), 0)
-  full_at = math.max(full_at, q.now_us - SLACK_US) + number * every_us
-  redis.call('HSET', q[STATS], name, str(full_at))
+  local full = number_or(redis.call('HGET', q[STATS], name), 0)
+  full = math.max(full, q.now_us - SLACK_US) + number * every_us
+  redis.call('HSET', q[STATS], name, str(full))
 end
 
 -- When a worker that waits for a token should ask for it (ms); the next token is there at next_ms. For each token
@@ -86,11 +105,16 @@ local function closed(q, hold_until, outage_until, paused, drained)
   return 0, ''
 end
 
+-- The host of a worker, whose name is HOST:PID:NONCE.
+function leat.host_of(consumer)
+  return consumer:match('^(.*):%d+:[^:]*$') or consumer
+end
+
 -- What leat_claim must know of conf, in one read: the lease (ms); until when this worker may start nothing (ms; 0:
 -- it may) and why ('', hold, outage, paused, drained); the queue's rate as every_us (nil: none) and burst. q.fence_floor
 -- gets a fencing token that is greater than all that were given.
 function leat.read_pause_state(q)
-  local host = q.consumer:match('^(.*):%d+:[^:]*$') or q.consumer
+  local host = leat.host_of(q.consumer)
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'outage_until', 'paused', 'drain:*', 'drain:' .. host,
     'rate', 'fence')
   local closed_until, why = 0, ''

@@ -136,6 +136,15 @@ function leat.note_beat(q)
   redis.call('HSET', q[STATS], BEAT, q.now_text)
 end
 
+-- The names of the workers that the outage in force still awaits.
+function leat.awaited_workers(q)
+  local names = {}
+  for name in pairs(parse(redis.call('HGET', q[STATS], OUTAGE)).awaited) do
+    names[#names + 1] = name
+  end
+  return names
+end
+
 -- The worker has returned: Redis knows all tasks that it has named. Or it is gone, and has no task. The last one ends
 -- the outage.
 function leat.has_returned(q, consumer)

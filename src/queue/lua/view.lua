@@ -23,6 +23,34 @@ local function add_busy(q, key, busy)
   end
 end
 
+-- Of both streams: how many entries no worker has read, how many are pending, how many other groups there are, and how
+-- many are pending for each consumer. Calls visit(kind, key, id that was delivered last) for each stream.
+function leat.stream_figures(q, visit)
+  local unread, pending, others, by_consumer = 0, 0, 0, {}
+  for _, kind in ipairs({ 's', 'g' }) do
+    local key = stream_of(q, kind)
+    local mine, last, more = group_info(q, key)
+    pending, others = pending + mine, others + more
+    unread = unread + math.max(redis.call('XLEN', key) - mine, 0)
+    if mine > 0 then
+      add_busy(q, key, by_consumer)
+    end
+    if visit then
+      visit(kind, key, last)
+    end
+  end
+  return unread, pending, others, by_consumer
+end
+
+-- {consumer, number …}
+function leat.flat_busy(by_consumer)
+  local busy = {}
+  for consumer, number in pairs(by_consumer) do
+    busy[#busy + 1], busy[#busy + 2] = consumer, number
+  end
+  return busy
+end
+
 -- All tasks that ever came: entries that producers added, by whatever command, and tasks that first waited. XINFO
 -- answers at least one entry as a whole.
 local function total_enqueued(q)
@@ -102,21 +130,14 @@ function leat.status(keys, args)
   local function add(name, value)
     figures[#figures + 1], figures[#figures + 2] = name, value
   end
-  local ready, pending, oldest, others, by_consumer, busy = 0, 0, 0, 0, {}, {}
-  for _, kind in ipairs({ 's', 'g' }) do
-    local key = stream_of(q, kind)
-    local mine, last, more = group_info(q, key)
-    pending, others = pending + mine, others + more
-    ready = ready + math.max(redis.call('XLEN', key) - mine, 0)
-    if mine > 0 then
-      add_busy(q, key, by_consumer)
-    end
+  local oldest = 0
+  local ready, pending, others, by_consumer = leat.stream_figures(q, function(kind, key, last)
     local first = not is_full(q) and entries_after(key, last, '+', '1')[1]
     if first then
       local task = decode(kind .. first[1], first[2])
       oldest, q.bytes = math.max(oldest, q.now - number_or(task.enqueued, q.now)), q.bytes + task.bytes
     end
-  end
+  end)
   local waiting = redis.call('HLEN', q[WAITING])
   local laned, lanes = leat.lane_figures(q)
   if laned > 0 then
@@ -140,11 +161,9 @@ function leat.status(keys, args)
   for i, value in ipairs(redis.call('HMGET', q[STATS], unpack(TOTALS))) do
     add('total_' .. TOTALS[i], number_or(value, 0))
   end
-  for consumer, number in pairs(by_consumer) do
-    busy[#busy + 1], busy[#busy + 2] = consumer, number
-  end
   return {
-    PROTOCOL, q.now_text, figures, redis.call('HGETALL', q[WORKERS]), redis.call('HGETALL', q[CONF]), busy,
+    PROTOCOL, q.now_text, figures, redis.call('HGETALL', q[WORKERS]), redis.call('HGETALL', q[CONF]),
+    leat.flat_busy(by_consumer),
   }
 end
 
@@ -489,6 +508,7 @@ local function show_place(q, kind, tid, place, task)
   end
   return show_entry(q, task)
 end
+leat.show_place = show_place
 
 -- The dead letter right after that one, if it is the task's. A task may have two, after edits by hand.
 local function letter_after(q, tid, start)

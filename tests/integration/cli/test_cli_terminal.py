@@ -75,6 +75,16 @@ def test_tables_fit(terminal, queue, wait_until, columns):
         assert width <= max(columns, 58), line
 
 
+def test_explanations_fit(terminal, queue, wait_until):
+    """leat explain wraps long reasons, and colours its verdict."""
+    [tid] = queue.add({'command': 'true'})
+    queue.gate('paused', 1, 'alice@a-host-with-a-rather-long-name.example.com')
+    text = finished(terminal('explain', tid, columns=60), wait_until)
+    assert f'task {tid}: \x1b[31mblocked\x1b[0m\n' in text
+    lines = re.sub('\x1b\\[\\d*m', '', text).splitlines()
+    assert len(lines) > 3 and all(len(line) <= 60 for line in lines), lines
+
+
 @pytest.fixture
 def etc(folder, base_config):
     """A folder in place of /etc/leat with some queues, one of which cannot be reached."""

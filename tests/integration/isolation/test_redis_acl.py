@@ -525,11 +525,13 @@ def test_an_operator_can_use_every_command(leat, config, init, client, daemon, f
     wait_letters(queue, 2)
     later = run('enqueue', '--delay', '1h', '--lane', 'a', 'true').split()[0]
     for words in (['status'], ['status', '--lanes', '3'], ['list'], ['list', '--state', 'dead'],
-                  ['show', later], ['dead', 'list'], ['dead', 'show', queue.letters()[0][0]], ['conf'],
-                  ['conf', 'rate', '100/s'],
+                  ['show', later], ['explain', later], ['dead', 'list'], ['dead', 'show', queue.letters()[0][0]],
+                  ['conf'], ['conf', 'rate', '100/s'],
                   ['conf', 'lane:a', '2'], ['pause', '--wait'], ['resume'], ['drain', '--all'],
                   ['undrain', '--all'], ['cancel', later], ['wait', '--all', '--timeout', '30s']):
         run(*words)
+    for words in [], [tid], ['--lane', 'a'], [queue.letters()[0][0]], [later]:
+        run('explain', *words, expect=(0, 1, 2))
     run('dead', 'drop', '--all', '--yes')
     run('doctor', expect=(0, 1))
     client.hset(queue.running, 's1-1', b'Xdamaged')
