@@ -338,7 +338,9 @@ local function read_all(q, wanted, out)
     leat.promote(q, leat.has_lanes(q) and PAGE or math.min(wanted, PAGE), out)
     wanted = read(q, 'g', wanted, out)
   end
-  if leat.has_lanes(q) then
+  if wanted == 0 then
+    return
+  elseif leat.has_lanes(q) then
     leat.read_fair(q, wanted, function(kind, some, most)
       return read(q, kind, some, out, most)
     end, function()

@@ -52,6 +52,9 @@ end
 
 -- Makes up to PAGE expired tasks dead letters. A failure never stops the caller; that task is looked at again later.
 function leat.expire_due(q)
+  if not q.lowest or q.lowest > q.now - EARLIER then
+    return
+  end
   local due = redis.call('ZRANGE', q[DELAYED], '-inf', str(q.now - EARLIER), 'BYSCORE', 'LIMIT', '0', str(PAGE))
   for _, member in ipairs(due) do
     if is_full(q) then

@@ -44,6 +44,12 @@ function leat.put_index(q, tid, place)
   hash_set(q, NAMES, OLDER .. tid, place)
 end
 
+-- As put_index, of a task that waited: the index does not have it.
+function leat.put_new_index(q, tid, place)
+  redis.call('HSET', q[NAMES], OLDER .. tid, place)
+  undo_with(q, 'HDEL', q[NAMES], OLDER .. tid)
+end
+
 -- Whether the index says that the task is at that place. What the functions move or delete is no longer there.
 function leat.is_indexed_at(q, tid, place)
   return redis.call('HGET', q[NAMES], OLDER .. tid) == place

@@ -33,14 +33,26 @@ local function tag_text(tag)
   return string.format('%.17g', tag)
 end
 
+-- conf 'lane:*': the default of lanes with a name.
+function LAZY.lane_default(q)
+  q.lane_default = redis.call('HGET', q[CONF], 'lane:' .. DEFAULT) or ''
+  return q.lane_default
+end
+
+-- Whether conf 'lanes_only' is 'named': a lane without settings of its own is none.
+function LAZY.only_named(q)
+  q.only_named = redis.call('HGET', q[CONF], 'lanes_only') == 'named'
+  return q.only_named
+end
+
 -- The settings of a lane: conf 'lane:NAME' is 'WEIGHT, MAX_RUNNING, RATE, BURST', with 'strict' for a weight. A
--- missing part or '-' means 1, no limit, no limit, 1. 'lane:*' is the default of lanes with a name.
+-- missing part or '-' means 1, no limit, no limit, 1. Also returns whether they are the lane's own.
 function leat.lane_settings(q, lane)
   local own = redis.call('HGET', q[CONF], 'lane:' .. lane) or ''
   if own ~= '' or lane == '' then
     return own, own ~= ''
   end
-  return redis.call('HGET', q[CONF], 'lane:' .. DEFAULT) or '', false
+  return q.lane_default, false
 end
 
 -- Settings that leat_conf would not take count as none.
@@ -59,12 +71,8 @@ local function spec_of(q, lane)
   return spec
 end
 
--- The lane in which a task waits that names this lane (nil: none). With conf 'lanes_only' = 'named', a lane without
--- settings of its own is none.
+-- The lane in which a task waits that names this lane (nil: none).
 function leat.lane_of(q, lane)
-  if lane and q.only_named == nil then
-    q.only_named = redis.call('HGET', q[CONF], 'lanes_only') == 'named'
-  end
   return lane and (not q.only_named or spec_of(q, lane).is_named) and lane or nil
 end
 
@@ -351,9 +359,10 @@ local function start_step(q, lane, tag, member)
     return false
   end
   local id, known = add_entry(q, q[GO], list), trailer(list)
-  leat.put_index(q, tid, 'g' .. id)
+  leat.put_new_index(q, tid, 'g' .. id)
   leat.move_record(q, known and known['leat.from'], 'w' .. tid, 'g' .. id)
-  hash_drop(q, WAITING, tid)
+  redis.call('HDEL', q[WAITING], tid)
+  undo_with(q, 'HSET', q[WAITING], tid, packed)
   return true
 end
 
@@ -449,6 +458,13 @@ local function has_unread(q, key, group)
   return false
 end
 
+-- As undelivered() > 0 of go or the stream. If each entry has a lease record, none waits, which is usual. Records that
+-- outlive their entries may hide that one waits; then a lane's task starts a little early.
+local function seems_unread(q, group)
+  return redis.call('XLEN', q[GO]) + redis.call('XLEN', q[STREAM]) > redis.call('HLEN', q[RUNNING])
+    and (leat.undelivered(q, GO, group) > 0 or leat.undelivered(q, STREAM, group) > 0)
+end
+
 -- If a lane could start a task and no entry waits to be read, puts one task into go. Whoever reads it calls
 -- leat_claim, which offers the next. exactly: for a scan, because entries that someone acked by hand count as
 -- undelivered for ever.
@@ -461,7 +477,7 @@ function leat.offer_lane_task(q, exactly)
   if exactly then
     is_waiting = has_unread(q, GO, group) or has_unread(q, STREAM, group)
   else
-    is_waiting = leat.undelivered(q, GO, group) > 0 or leat.undelivered(q, STREAM, group) > 0
+    is_waiting = seems_unread(q, group)
   end
   if not is_waiting then
     start_next(q)

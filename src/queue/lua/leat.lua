@@ -123,8 +123,8 @@ local function open(keys, wanted, group, consumer)
   -- list with room for one value: most calls have one task.
   return setmetatable({
     group = group, consumer = consumer, undo = false, freed = false, bytes = 0, now_us = nil, now = nil,
-    now_text = nil, plain = nil, due = nil, sizes = nil, ended = nil, unfit = nil, only_named = nil, fence_floor = 0,
-    unpack(keys),
+    now_text = nil, plain = nil, due = nil, lowest = nil, sizes = nil, ended = nil, unfit = nil, lane_default = nil,
+    only_named = nil, fence_floor = 0, unpack(keys),
   }, QUEUE)
 end
 

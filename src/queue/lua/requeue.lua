@@ -17,7 +17,7 @@ end
 -- a digit; 'l:LANE', a lane that waits for a rate token; 'u:KEY', a unique key that stays refused until then. Those
 -- with scores below 0 are for expiry alone.
 function leat.schedule(q, due, member)
-  q.due = nil
+  q.due, q.lowest = nil, nil
   zset_put(q, DELAYED, str(due), member)
   if redis.call('ZRANGE', q[DELAYED], '0', LATEST, 'BYSCORE', 'LIMIT', '0', '1')[1] == member then
     leat.wake_workers(q, 'due')
@@ -63,7 +63,7 @@ function leat.make_ready(q, tid, list)
     return leat.to_lane(q, tid, lane or '')
   end
   local moved = 'g' .. add_entry(q, q[GO], list)
-  leat.put_index(q, tid, moved)
+  leat.put_new_index(q, tid, moved)
   leat.move_record(q, task.from, 'w' .. tid, moved)
   hash_drop(q, WAITING, tid)
 end
@@ -122,7 +122,7 @@ end
 
 -- Makes up to limit due tasks ready. One that fails does not hold up the others.
 function leat.promote(q, limit, out)
-  q.due = nil
+  q.due, q.lowest = nil, nil
   local due = redis.call('ZRANGE', q[DELAYED], '0', q.now_text, 'BYSCORE', 'LIMIT', '0', str(limit))
   for _, member in ipairs(due) do
     if is_full(q) then
@@ -138,10 +138,20 @@ function leat.promote(q, limit, out)
   end
 end
 
+-- The lowest score in delayed, or false. It is negative if a task expires.
+function LAZY.lowest(q)
+  local score = redis.call('ZRANGE', q[DELAYED], '0', '0', 'WITHSCORES')[2]
+  q.lowest = score and tonumber(score) or false
+  return q.lowest
+end
+
 -- The earliest due time as text, or false. It is read again after it may have changed.
 function LAZY.due(q)
-  local score = redis.call('ZRANGE', q[DELAYED], '0', LATEST, 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
-  q.due = score and str(math.ceil(tonumber(score))) or false
+  local score = q.lowest
+  if score and score < 0 then
+    score = redis.call('ZRANGE', q[DELAYED], '0', LATEST, 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
+  end
+  q.due = score and tonumber(score) <= leat.LATEST and str(math.ceil(tonumber(score))) or false
   return q.due
 end
 
@@ -150,10 +160,9 @@ end
 function leat.read_plain_and_due(q)
   local found = redis.call('EXISTS', q[LANES], q[CANCEL], q[AWAITED], q[DELAYED])
   if found == 0 then
-    q.plain, q.due = true, false
-  elseif found == 1 and q.due then
-    q.plain = true
+    q.lowest, q.due = false, false
   end
+  q.plain = found == (q.lowest and 1 or 0)
   return found == 0
 end
 

@@ -250,9 +250,9 @@ def test_a_promoted_task_that_its_worker_cannot_take_is_there_for_others(queue):
 
 
 def test_a_late_success_passes_the_wakeup_on(queue):
-    """The late success removes the entry that waited to be read, and the next task of its lane is requeued."""
+    """The late success removes the entry that waited to be read, and the next task of its lane is in go."""
     task = late_in_a_lane(queue)
-    assert [one.tid for one in invariants.Snapshot(queue).unread()] == [task.tid]
+    assert task.tid in [one.tid for one in invariants.Snapshot(queue).unread()]
     assert queue.finish('w1', task) == 'ok'
     assert len(invariants.Snapshot(queue).unread()) == 1
 
