@@ -385,15 +385,21 @@ def test_logs_of_a_task(unit):
     assert (done.returncode, done.stdout) == (0, "begun\nthrough\n")
 
 
+def counterfeit(unit, task):
+    return (f"LEAT_QUEUE={unit.name}\\nLEAT_TASK={task}\\nLEAT_EVENT=output\\nLEAT_STREAM=stdout\\n"
+            "MESSAGE=counterfeit\\n")
+
+
 def test_logs_of_forgers(unit):
     """leat logs shows nothing that a task has sent to the journal in the name of another task, neither by itself
     nor by a leatd that it runs."""
     unit.configure(isolation={"cgroup": "required"}).start()
     task = unit.add("echo true")
     unit.event("TASK_SUCCEEDED", f"LEAT_TASK={task}")
-    record = f"LEAT_QUEUE={unit.name}\\nLEAT_TASK={task}\\nLEAT_EVENT=output\\nMESSAGE=counterfeit\\n"
+    record = counterfeit(unit, task)
     unit.add(f"printf '{record}' | logger --journald")
     unit.machine.wait_journal(f"LEAT_TASK={task}", "MESSAGE=counterfeit")
+    print(unit.machine.wait_journal(f"LEAT_TASK={task}", "MESSAGE=counterfeit"))
     other = "test-redis-of-a-task"
     config = (f"[queue]\\nname = {unit.name}\\n[redis]\\nsocket = /tmp/{other}\\n"
               "[log]\\ntarget = journal\\n[isolation]\\ncgroup = off\\n")
@@ -402,6 +408,25 @@ def test_logs_of_forgers(unit):
              f"redis-cli -s /tmp/{other} xadd {unit.name} {task} command 'echo counterfeit too'; leatd -c own.ini",
              "timeout", "60s")
     unit.machine.wait_journal(f"LEAT_TASK={task}", "MESSAGE=counterfeit too", timeout=60)
+    done = logs(unit, task)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "true\n", "")
+
+
+@pytest.mark.parametrize("cgroup", ["required", "off"])
+def test_logs_of_forgers_of_another_user(unit, cgroup):
+    """With a user of their own, tasks cannot pass for leatd by any name of their program, nor without cgroups."""
+    unit.configure(isolation={"cgroup": cgroup}, task={"user": "games"})
+    unit.drop_in(shipped("leatd-other-user.conf")).start()
+    task = unit.add("echo true")
+    unit.event("TASK_SUCCEEDED", f"LEAT_TASK={task}")
+    record = counterfeit(unit, task)
+    # it lives on, so that journald can look at it
+    send = ("import signal, socket; one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); "
+            f"one.sendto(b'{record}', '/run/systemd/journal/socket'); signal.pause()")
+    group = f"/sys/fs/cgroup/leat.slice/{unit.unit}.service/daemon/cgroup.procs"
+    unit.add("mkdir -p /tmp/usr/bin; cp $(python3 -c 'import sys; print(sys.executable)') /tmp/usr/bin/leatd; "
+             f"echo 0 >{group}; exec /tmp/usr/bin/leatd -c \"{send}\"")
+    unit.machine.wait_journal(f"LEAT_TASK={task}", "MESSAGE=counterfeit")
     done = logs(unit, task)
     assert (done.returncode, done.stdout, done.stderr) == (0, "true\n", "")
 

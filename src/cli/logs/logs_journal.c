@@ -317,7 +317,7 @@ static char *find_label(sd_journal *handle, const struct cli *cli, const struct 
 void logs_resolve_label(const struct cli *cli, struct logs_task *task,
                         const struct logs_options *options)
 {
-    struct logs_sender *sender = logs_sender_new(cli->config->path, !options->directory);
+    struct logs_sender *sender = logs_sender_new(cli->config, !options->directory);
     sd_journal *handle = NULL;
     char *tid = NULL;
 
@@ -358,7 +358,7 @@ int logs_show_journal(struct cli *cli, struct logs_task *task, const struct logs
     struct journal journal = {.cli = cli,
                               .task = task,
                               .options = options,
-                              .sender = logs_sender_new(cli->config->path, !options->directory),
+                              .sender = logs_sender_new(cli->config, !options->directory),
                               .begun_us = clock_wall_ms() * 1000};
     int status = journal.sender ? open_journal(&journal) : cli_no_memory();
 

@@ -4,12 +4,14 @@
 #include "cli/logs/logs_sender.h"
 
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/process/systemd_unit.h"
 #include "config/file/source.h"
 
 struct logs_sender {
@@ -17,6 +19,7 @@ struct logs_sender {
     char sbin[PATH_MAX];   /* leatd in the folder sbin beside that; "": none */
     char unit[256];        /* of the queue; "": unknown, so any unit that root has configured */
     char user[16];         /* this user; "": the journal is of another host */
+    char tasks[128];       /* the user of tasks, if it is known to be another than the unit's */
 };
 
 /* The journal has the path of a program as the kernel sees it, without symbolic links. */
@@ -42,17 +45,49 @@ static void find_programs(struct logs_sender *sender)
     }
 }
 
-struct logs_sender *logs_sender_new(const char *config_path, bool is_here)
+/* Writes the uid of a user that is given by name or number. */
+static void write_uid(const char *name, char *text, size_t size)
+{
+    const struct passwd *entry = getpwnam(name);
+
+    if (entry) {
+        (void)snprintf(text, size, "%lu", (unsigned long)entry->pw_uid);
+    } else {
+        (void)snprintf(text, size, "%s", name);
+    }
+}
+
+/* With [task] user, tasks and leatd normally have different users. */
+static void find_tasks(struct logs_sender *sender, const char *user)
+{
+    char own[sizeof sender->tasks];
+    struct systemd_unit unit;
+
+    if (!*sender->unit || systemd_unit_show(sender->unit, &unit) != 0 ||
+        strcmp(unit.load, "loaded") != 0) {
+        return;
+    }
+    write_uid(user, sender->tasks, sizeof sender->tasks);
+    write_uid(*unit.user ? unit.user : "root", own, sizeof own);
+    if (strcmp(own, sender->tasks) == 0) {
+        sender->tasks[0] = '\0';
+    }
+}
+
+struct logs_sender *logs_sender_new(const struct config *config, bool is_here)
 {
     struct logs_sender *sender = calloc(1, sizeof *sender);
 
     if (sender) {
         find_programs(sender);
-        if (config_source_unit(config_path, sender->unit, sizeof sender->unit) != 0) {
+        if (config_source_unit(config->path, sender->unit, sizeof sender->unit) != 0) {
             sender->unit[0] = '\0';
         }
         if (is_here) {
             (void)snprintf(sender->user, sizeof sender->user, "%lu", (unsigned long)geteuid());
+        }
+        if (is_here && config->task.user) {
+            find_tasks(sender, config->task.user);
         }
     }
     return sender;
@@ -101,13 +136,17 @@ static bool is_of_service(sd_journal *handle)
            memcmp((const char *)data + strlen(field), users, strlen(users)) != 0;
 }
 
-/* A task may execute leatd. It is in a cgroup below that of the tasks, unless it moved itself. */
-static bool is_of_task(sd_journal *handle)
+/* A task may execute leatd, and other programs in the name of leatd. It is in a cgroup below that
+ * of the tasks, unless it runs as leatd's user and has moved itself. */
+static bool is_of_task(const struct logs_sender *sender, sd_journal *handle)
 {
     static const char tasks[] = "/tasks/";
     const void *data;
     size_t size;
 
+    if (has(handle, "_UID", sender->tasks) && has(handle, "_SYSTEMD_UNIT", sender->unit)) {
+        return true;
+    }
     return sd_journal_get_data(handle, "_SYSTEMD_CGROUP", &data, &size) >= 0 &&
            memmem(data, size, tasks, strlen(tasks));
 }
@@ -119,5 +158,5 @@ bool logs_sender_is_leatd(const struct logs_sender *sender, sd_journal *handle)
         has(handle, "_UID", "0") || has(handle, "_UID", sender->user) ||
         (*sender->unit ? has(handle, "_SYSTEMD_UNIT", sender->unit) : is_of_service(handle));
 
-    return is_program && is_allowed && !is_of_task(handle);
+    return is_program && is_allowed && !is_of_task(sender, handle);
 }

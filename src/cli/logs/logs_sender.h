@@ -9,11 +9,13 @@
 
 #include <systemd/sd-journal.h>
 
+#include "config/config.h"
+
 struct logs_sender;
 
-/* config_path: the file of the queue, or NULL. is_here: the journal is of this host. Returns NULL
- * without memory. */
-struct logs_sender *logs_sender_new(const char *config_path, bool is_here);
+/* is_here: the journal is of this host. With [task] user, asks systemd for the unit's user. Returns
+ * NULL without memory. */
+struct logs_sender *logs_sender_new(const struct config *config, bool is_here);
 void logs_sender_free(struct logs_sender *sender); /* NULL does nothing */
 
 /* Returns true if leatd sent the current record: that of the queue's unit, or one that root or this
