@@ -80,8 +80,19 @@ def test_a_taken_name(machine):
     """A user that was made for something else is left alone, and the queue does not get it."""
     machine.run("useradd", "--system", "leat-taken")
     done = init(machine, "taken", check=False)
-    assert done.returncode == 73 and "user leat-taken exists and is not one of leat's queues" in done.stderr
+    assert done.returncode == 73 and "user leat-taken exists and was not made for this queue" in done.stderr
     assert not inside(machine, "/etc/systemd/system/leatd@taken.service.d")()
+
+
+def test_two_queues_with_one_name(machine):
+    """Two queues whose mapped names are the same by an accident of the hash do not get one user."""
+    first, second = "thumbnails-of-customer-412789", "thumbnails-of-customer-649192"
+    init(machine, first)
+    done = init(machine, second, check=False)
+    assert done.returncode == 73 and "user leat_thumbnails-of-cus_" in done.stderr
+    assert f"was not made for this queue: its comment is 'leat queue {first}'" in done.stderr
+    assert not inside(machine, f"/etc/systemd/system/leatd@{second}.service.d")()
+    init(machine, first)
 
 
 def test_only_root(machine):

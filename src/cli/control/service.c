@@ -23,6 +23,8 @@
 /* The name sorts before those of other drop-ins, which can thereby replace each setting. */
 #define DROP_IN "00-user.conf"
 
+enum { COMMENT_SIZE = 128 };
+
 struct service {
     const struct service_options *options;
     char own[SERVICE_NAME_SIZE]; /* the queue's own user */
@@ -35,19 +37,25 @@ struct service {
 
 /* ---- texts */
 
-static int add_sysusers(const struct service *service, struct buffer *text)
+/* Writes the comment of the queue's user, by which it is known again. */
+static void write_comment(const struct service *service, char comment[COMMENT_SIZE])
 {
-    char comment[128];
-
-    (void)snprintf(comment, sizeof comment, "%s", service->options->queue);
+    (void)snprintf(comment, COMMENT_SIZE, "leat queue %s", service->options->queue);
     for (char *at = comment; *at; at++) {
         *at = *at == ':' ? '/' : *at; /* no field of passwd has a colon, and no queue a slash */
     }
+}
+
+static int add_sysusers(const struct service *service, struct buffer *text)
+{
+    char comment[COMMENT_SIZE];
+
+    write_comment(service, comment);
     return buffer_printf(text,
                          "# The user of the queue %s, made by leat init --service. Members of the "
                          "group leat can use what all\n"
                          "# queues share.\n"
-                         "u %s - \"leat queue %s\" /var/lib/%s\n"
+                         "u %s - \"%s\" /var/lib/%s\n"
                          "m %s " SERVICE_SHARED "\n",
                          service->options->queue, service->own, comment, service->own,
                          service->own);
@@ -213,23 +221,25 @@ static int make_config(const struct service *service)
 
 /* ---- the user */
 
-/* Refuses a user that was made for something else. */
+/* Refuses a user that was made for something else, also for another queue: names that are mapped
+ * can be the same. */
 static int check_user(const struct service *service)
 {
     struct passwd *entry = getpwnam(service->own);
-    char home[64];
+    char home[64], comment[COMMENT_SIZE];
 
     if (!entry) {
         return EX_OK;
     }
     (void)snprintf(home, sizeof home, "/var/lib/%s", service->own);
+    write_comment(service, comment);
     if (strcmp(entry->pw_dir, home) == 0 && entry->pw_uid != 0 &&
-        strncmp(entry->pw_gecos, "leat queue ", strlen("leat queue ")) == 0) {
+        strcmp(entry->pw_gecos, comment) == 0) {
         return EX_OK;
     }
-    cli_error("user %s exists and is not one of leat's queues: its home is %s; remove it, or give "
-              "the queue another name",
-              service->own, entry->pw_dir);
+    cli_error("user %s exists and was not made for this queue: its comment is '%s', its home %s; "
+              "remove it, or give the queue another name",
+              service->own, entry->pw_gecos, entry->pw_dir);
     return EX_CANTCREAT;
 }
 
