@@ -1,5 +1,12 @@
 do -- Enqueue.
 
+local DURATIONS = { 'unique_for', 'result_ttl' }
+
+-- An empty value is none.
+local function filled(value)
+  return value ~= '' and value or nil
+end
+
 -- Refuses what leat_claim would refuse, before anything is written. Returns the task as add_task takes it.
 local function check_fields(q, fields, index)
   local seen, bytes = {}, 0
@@ -13,21 +20,19 @@ local function check_fields(q, fields, index)
     end
     seen[name] = fields[i + 1]
   end
-  local function value_of(name)
-    return seen[name] ~= '' and seen[name] or nil
-  end
-  for _, name in ipairs({ 'unique_for', 'result_ttl' }) do
-    if value_of(name) and not duration_ms(seen[name]) then
+  for i = 1, #DURATIONS do
+    local name = DURATIONS[i]
+    if filled(seen[name]) and not duration_ms(seen[name]) then
       fail('REFUSED task ' .. index .. ': ' .. name .. ': not a duration: ' .. shown(seen[name]) .. DURATION_HINT)
     end
   end
-  local lane = value_of('lane')
+  local lane = filled(seen.lane)
   if lane and not leat.may_be_lane(lane) then
     fail('REFUSED task ' .. index .. ': ' .. leat.LANE_PROBLEM)
   end
   local item = {
-    fields = fields, id = value_of('id'), lane = leat.lane_of(q, lane), unique = value_of('unique'), bytes = bytes,
-    follow = value_of('unique_next') == '1', expires = seen.expires,
+    fields = fields, id = filled(seen.id), lane = leat.lane_of(q, lane), unique = filled(seen.unique), bytes = bytes,
+    follow = seen.unique_next == '1', expires = seen.expires, due = nil,
   }
   local problem = leat.name_problem(item) or leat.size_problem(q, item)
   if problem then
@@ -67,10 +72,7 @@ local function parse_tasks(q, args)
     if pairs_count < 1 or pairs_count > MAX_FIELDS or last > #args then
       refuse_count(#tasks + 1)
     end
-    local fields = {}
-    for i = at + 2, last do
-      fields[#fields + 1] = args[i]
-    end
+    local fields = { unpack(args, at + 2, last) }
     if due:sub(1, 1) == '+' then
       due = q.now + number_arg(due:sub(2), 'the delay')
     else
