@@ -35,6 +35,8 @@ unitdir = $(prefix)/lib/systemd/system
 sysusersdir = $(prefix)/lib/sysusers.d
 tmpfilesdir = $(prefix)/lib/tmpfiles.d
 completionsdir = $(datadir)/bash-completion/completions
+zshcompletionsdir = $(datadir)/zsh/site-functions
+fishcompletionsdir = $(datadir)/fish/vendor_completions.d
 
 # ---- Debian packages
 BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev libsystemd-dev \
@@ -42,7 +44,7 @@ BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev l
 DEB_PACKAGES = $(BUILD_PACKAGES) build-essential debhelper po-debconf
 REPRO_PACKAGES = $(DEB_PACKAGES) locales
 DEMO_PACKAGES = redis-server redis-tools
-CHECK_PACKAGES = $(DEMO_PACKAGES) lintian libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
+CHECK_PACKAGES = $(DEMO_PACKAGES) lintian zsh fish libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
 	curl procps systemd-container openssl systemd-journal-remote logrotate \
 	stunnel4 mandoc
 CHAOS_PACKAGES = iproute2 nftables
@@ -330,7 +332,8 @@ LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" 
 
 # all files but those of docdir and examplesdir
 INSTALLED = $(addprefix $(DESTDIR),$(bindir)/leat $(sbindir)/leatd $(unitdir)/leatd@.service $(unitdir)/leat.slice \
-	$(sysusersdir)/leat.conf $(tmpfilesdir)/leat.conf $(completionsdir)/leat $(sysconfdir)/logrotate.d/leat \
+	$(sysusersdir)/leat.conf $(tmpfilesdir)/leat.conf $(completionsdir)/leat $(zshcompletionsdir)/_leat $(fishcompletionsdir)/leat.fish \
+	$(sysconfdir)/logrotate.d/leat \
 	$(foreach page,$(MAN_PAGES),$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page))))
 # names the installation's folders in them
 RELOCATE = sed -i -e 's|/usr/bin/leatd\b|$(sbindir)/leatd|g' -e 's|/usr/bin/leat\b|$(bindir)/leat|g' \
@@ -360,6 +363,8 @@ install-files: # install without building
 	install -m 644 $(EXAMPLES) $(DESTDIR)$(examplesdir)/
 	install -m 755 $(EXAMPLE_SCRIPTS) $(DESTDIR)$(examplesdir)/
 	install -D -m 644 src/cli/leat.bash $(DESTDIR)$(completionsdir)/leat
+	install -D -m 644 src/cli/leat.zsh $(DESTDIR)$(zshcompletionsdir)/_leat
+	install -D -m 644 src/cli/leat.fish $(DESTDIR)$(fishcompletionsdir)/leat.fish
 	$(foreach page,$(MAN_PAGES),install -D -m 644 $(page) \
 		$(DESTDIR)$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)) &&) true
 	$(RELOCATE) $(filter-out $(addprefix $(DESTDIR),$(bindir)/% $(sbindir)/%),$(INSTALLED)) $(DESTDIR)$(docdir)/* \

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Bash completion of leat. Commands, options and what takes a value are read from leat's own help, which needs no
-# Redis; tasks' ids, hosts and keys are not completed, since that would.
+# Redis. Ids and labels of tasks, hosts and lanes are asked for; if Redis does not answer soon, there are none.
+# leat.zsh and leat.fish do the same.
 
 # _leat_read PROGRAM [COMMAND]: sets the caller's words (commands, or what a command takes besides options),
 # options (the long ones) and values (of an option: what its value is called).
@@ -30,9 +31,37 @@ _leat_keys() { # PROGRAM WORD
     done < <("$1" help ini 2>/dev/null | tail -n +2)
 }
 
-_leat_offer() { # KIND: files, commands, queues, or words to choose from
+# Prints the values of members of JSON with these names. Values that a shell has to quote are left out.
+_leat_values() { # NAME|NAME...
+    tr -d '\n' | grep -oE "\"($1)\": *\"[A-Za-z0-9_.:@/+-]+\"" | cut -d '"' -f 4
+}
+
+# Prints what the queue has: ids and labels (tasks, dead), hosts or lanes.
+_leat_known() { # KIND; program and given are the caller's
+    local ask=(timeout 2 "$program" "${given[@]}") answer
+    {
+        case $1 in
+        tasks) "${ask[@]}" list --limit 200 --json | _leat_values 'tid|id' ;;
+        dead) "${ask[@]}" dead list --limit 200 --json | _leat_values 'tid|id' ;;
+        hosts) # those with workers, and those that are drained without one
+            answer=$("${ask[@]}" status --json | tr -d '\n ')
+            _leat_values host <<<"$answer"
+            grep -oE '"drained":\["[^]]+' <<<"$answer" | sed 's/.*\[//; s/"//g; s/,/\n/g'
+            ;;
+        lanes)
+            "${ask[@]}" status --lanes 200 --json | _leat_values lane
+            "${ask[@]}" list --limit 200 --json | _leat_values lane
+            ;;
+        esac
+    } 2>/dev/null </dev/null | sort -u
+}
+
+_leat_offer() { # KIND: files, commands, queues, tasks, dead, hosts, lanes, or words to choose from
     local path folder=${LEAT_CONFIG_DIR:-/etc/leat}
     case $1 in
+    tasks | dead | hosts | lanes)
+        mapfile -t COMPREPLY < <(compgen -W "$(_leat_known "$1")" -- "$current")
+        ;;
     files)
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -58,6 +87,7 @@ _leat_value() { # OPTION
     case $1 in
     -q) _leat_offer queues ;;
     -c) _leat_offer files ;;
+    --lane) _leat_offer lanes ;;
     --state) _leat_offer 'ready running delayed retrying dead' ;;
     --cause)
         _leat_offer 'exit signal killed oom timeout output-limit cannot-execute refused reported check crash expired vanished damaged'
@@ -72,24 +102,61 @@ _leat_value() { # OPTION
     esac
 }
 
+# Offers what a command takes besides options.
+_leat_operand() { # the variables of _leat
+    case $command:$topic in
+    help:ini) ((position > 1)) || _leat_offer "$(_leat_keys "$program" "$current")" ;;
+    show:* | logs:* | wait:* | cancel:*) _leat_offer tasks ;;
+    dead:show | dead:retry | dead:drop) _leat_offer dead ;;
+    drain:* | undrain:*) _leat_offer hosts ;;
+    conf:)
+        if [[ $current == lane:* ]]; then
+            current=${current#lane:}
+            _leat_offer lanes
+            # bash replaces only what follows the colon
+            [[ $COMP_WORDBREAKS == *:* ]] || COMPREPLY=("${COMPREPLY[@]/#/lane:}")
+            return
+        fi
+        _leat_offer "${words[*]}"
+        ;;
+    help:) _leat_offer "${words[*]} ini" ;;
+    *:) _leat_offer "${words[*]}" ;;
+    esac
+}
+
 _leat() {
-    local program=${1/#\~/$HOME} current=${COMP_WORDS[COMP_CWORD]} before='' command='' topic='' position=0 ended='' i
-    local -a words options common=()
+    local program=${1/#\~/$HOME} current before='' command='' topic='' position=0 ended='' i word
+    local -a words options common=() given=() typed=()
     local -A values=()
     COMPREPLY=()
 
+    # bash makes three words of lane:NAME, and of --option=value
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        if ((i > 1)) && [[ ${COMP_WORDS[i]} == :* || ${COMP_WORDS[i - 1]} == : ]]; then
+            typed[${#typed[@]} - 1]+=${COMP_WORDS[i]}
+        elif [[ ${COMP_WORDS[i]} != '=' ]] || ((i == COMP_CWORD)); then
+            typed+=("${COMP_WORDS[i]}")
+        fi
+    done
+    current=${typed[-1]}
+    unset 'typed[-1]'
+
     _leat_read "$program"
-    for ((i = 1; i < COMP_CWORD; i++)); do
-        case ${COMP_WORDS[i]} in
-        '=') continue ;; # bash makes three words of --option=value
+    for ((i = 1; i < ${#typed[@]}; i++)); do
+        word=${typed[i]}
+        case $word in
         --) [[ -n $ended ]] || ended=$i ;;
         -*) ;;
         *)
             if [[ $before == -[qc] || -n $before && -n ${values[$before]-} ]]; then
+                # the queue that is asked
+                case $before in
+                -q | -c | --queue | --config | --redis | --password-file) given+=("$before" "$word") ;;
+                esac
                 before=''
                 continue
             elif [[ -z $command ]]; then
-                command=${COMP_WORDS[i]}
+                command=$word
                 if [[ $command != help ]]; then
                     # no program's help for words that are none of its commands
                     [[ " ${words[*]} " == *" $command "* ]] || return 0
@@ -97,19 +164,19 @@ _leat() {
                     _leat_read "$program" "$command"
                 fi
             else
-                topic=${topic:-${COMP_WORDS[i]}}
+                topic=${topic:-$word}
                 position=$((position + 1))
             fi
             ;;
         esac
-        before=${COMP_WORDS[i]}
+        before=$word
     done
 
     if [[ $current == '=' ]]; then
         current=''
     fi
     if [[ -n $ended ]]; then
-        if ((ended == COMP_CWORD - 1)); then
+        if ((ended == ${#typed[@]} - 1)); then
             _leat_offer commands
         else
             _leat_offer files
@@ -118,11 +185,8 @@ _leat() {
         return
     elif [[ $current == -* ]]; then
         _leat_offer "${options[*]} ${common[*]}"
-    elif [[ $command == help && $topic == ini ]]; then
-        ((position > 1)) || _leat_offer "$(_leat_keys "$program" "$current")"
-    elif ((position == 0)); then
-        [[ $command != help ]] || words+=(ini)
-        _leat_offer "${words[*]}"
+    else
+        _leat_operand
     fi
 }
 

@@ -119,5 +119,6 @@ def test_causes_have_the_same_names_everywhere():
     assert set(re.findall(r"[a-z-]{3,}", told)) == deadly
     helped = source("src/cli/dead/dead.c").split("--cause CAUSE")[1].split("--older-than")[0]
     assert set(re.findall(r"[a-z-]{3,}", helped)) == deadly
-    offered = re.search(r"--cause\)\n.*_leat_offer '(.*)'", source("src/cli/leat.bash"))[1]
-    assert set(offered.split()) == deadly
+    for shell, form in (("bash", r"--cause\)\n +_leat_offer '(.*)'"), ("zsh", r"--cause\)\n +compadd (.*)"),
+                        ("fish", r"--cause\n +printf '.*' (.*)")):
+        assert set(re.search(form, source(f"src/cli/leat.{shell}"))[1].split()) == deadly, shell

@@ -30,6 +30,7 @@ def test_install_and_uninstall(tmp_path, prefix):
                 "share/man/man5/leat.ini.5",
                 "share/man/man7/leat-protocol.7", "share/leat/examples/leat.ini",
                 "share/doc/leat/README.md", "share/bash-completion/completions/leat",
+                "share/zsh/site-functions/_leat", "share/fish/vendor_completions.d/leat.fish",
                 "share/leat/examples/nightly.service", "share/leat/examples/nightly.timer",
                 "share/leat/examples/archive.sh", "share/leat/examples/leatd-strict.conf"}
     assert {f"{inside}/{name}" for name in expected} | {"etc/logrotate.d/leat"} <= files(tmp_path)

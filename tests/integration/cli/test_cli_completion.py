@@ -1,0 +1,220 @@
+"""The completions of bash, zsh and fish, in the real shells: what they offer, and what they ask the queue for."""
+import contextlib
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from harness import processes
+from harness.daemon import ROOT, program, write_config
+
+# offers the completions of its arguments: one a line, perhaps with a tab and a description
+BASH = r'''
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"
+_leat "$1" && printf '%s\n' "${COMPREPLY[@]}"
+'''
+FISH = r'''
+source $argv[1]
+complete -C (string join ' ' -- (string escape -- $argv[2..-2]) "$argv[-1]")
+'''
+# an interactive zsh, whose compadd also writes what it offers
+ZSH = r'''
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "stty -echo; PS1= PS2=; autoload -Uz compinit; compinit -D -u; source $1; compdef _leat leat"
+zpty -w shell "compadd() {
+    local -a hits
+    if [[ \${@[1,(i)(-|--)]} != *-[a-zA-Z]#[OAD]\ * ]]; then
+        builtin compadd -A hits \"\$@\"
+        print -rl -- \$hits >>$2
+    fi
+    builtin compadd \"\$@\"
+}"
+zpty -w shell "zle -C offer list-choices _main_complete; bindkey '^X' offer; bindkey '^K' kill-whole-line"
+zpty -w shell "finish() { zle kill-whole-line; : >$2.done }; zle -N finish; bindkey '^Y' finish; print rea''dy"
+zpty -r shell answer '*ready*'
+zpty -n -w shell "$3"$'\x18\x19'
+until [[ -e $2.done ]]; do zpty -rt shell answer; sleep 0.02; done
+'''
+
+
+def split(text):
+    """The words that a shell offers, without their descriptions."""
+    return sorted({line.split('\t')[0] for line in text.splitlines() if line})
+
+
+def run(argv, folder, **env):
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=folder, check=False, timeout=300,
+                          stdin=subprocess.DEVNULL,
+                          env=dict(os.environ, LEAT_CONFIG_DIR=str(folder), HOME=str(folder), TERM='dumb', **env))
+    assert (done.returncode, done.stderr) == (0, ''), done.stdout
+    return done.stdout
+
+
+class Shell:
+    """The completion of one shell."""
+
+    def __init__(self, name, folder):
+        self.name, self.folder = name, folder
+        self.script = ROOT / f'src/cli/leat.{name}'
+        self.times = 0
+        if not shutil.which(name):
+            pytest.skip(f'no {name} here')
+
+    def __call__(self, *words):
+        """What is offered for the last word."""
+        words = [program('leat'), *words]
+        if self.name == 'bash':
+            script = 'set -u; ' + BASH
+            return split(run(['bash', '--norc', '-c', script, 'bash', self.script, *words], self.folder))
+        if self.name == 'fish':
+            return split(run(['fish', '-N', '-c', FISH, self.script, *words], self.folder,
+                             XDG_CONFIG_HOME=str(self.folder / '.config')))
+        self.times += 1
+        offered = self.folder / f'.offered{self.times}'
+        offered.touch()
+        run(['zsh', '-f', '-c', ZSH, 'zsh', self.script, offered, ' '.join(map(str, words))], self.folder)
+        return split(offered.read_text())
+
+
+@pytest.fixture(params=['bash', 'zsh', 'fish'])
+def complete(request, folder):
+    return Shell(request.param, folder)
+
+
+def help_of(*command):
+    return subprocess.run([program('leat'), *command, '--help'], capture_output=True, text=True, check=True).stdout
+
+
+def commands():
+    text = help_of().split('Commands:\n')[1].split('\n\n')[0]
+    return sorted(line.split()[0] for line in text.splitlines())
+
+
+def test_commands_and_options(complete):
+    """Commands, and the options of a command with the common ones; nothing for a command that does not exist."""
+    assert complete('') == commands()
+    assert complete('help', '') == sorted([*commands(), 'ini'])
+    assert complete('enq') == ['enqueue']
+    assert complete('-q', 'list', 'sta') == ['status']
+    assert complete('nonsense', '') == []
+    options = set(re.findall(r'^  (?:-\w, )?(--[a-z-]+)', help_of('list') + help_of(), re.M))
+    assert set(complete('list', '--')) == options
+    assert complete('list', '--sta') == ['--state']
+
+
+def test_verbs_keys_and_choices(complete):
+    """Verbs of dead, names of conf, keys of the configuration, and the choices of an option."""
+    assert complete('dead', '') == ['drop', 'list', 'retry', 'show']
+    assert complete('conf', 'max_') == ['max_crashes', 'max_length', 'max_task']
+    assert complete('help', 'ini', 'umas') == ['umask']
+    assert complete('help', 'ini', 'task.uma') == ['task.umask']
+    assert complete('list', '--state', 're') == ['ready', 'retrying']
+    assert complete('dead', 'list', '--cause', 'out') == ['output-limit']
+
+
+def test_queues_and_files(complete, folder):
+    """-q completes the queues of /etc/leat, -c files, and a command line the programs after --."""
+    for name in ('mails.ini', 'thumbs.ini', 'notes'):
+        (folder / name).touch()
+    assert complete('-q', '') == complete('status', '--queue', '') == ['mails', 'thumbs']
+    assert complete('-q', 'th') == ['thumbs']
+    assert complete('-c', 'ma') == complete('dead', '--config', 'ma') == ['mails.ini']
+    assert complete('enqueue', '--file', 'no') == ['notes']
+    assert 'basename' in complete('enqueue', '--', 'base')
+
+
+class Known:
+    """A queue with tasks in every place, hosts and lanes, and the options that name it."""
+
+    def __init__(self, queue, folder, base_config):
+        self.options = ['-c', str(write_config(folder / 'emails.ini', base_config))]
+        beat = {'host': 'web1', 'pid': 1, 'version': '0.2.0', 'slots': 2, 'running': 0}
+        queue.register('web1:1:a', heartbeat=json.dumps(beat))
+        [self.dead] = queue.add({'command': 'false', 'id': 'broken'})
+        queue.finish('web1:1:a', queue.begin('web1:1:a')[0], 'dead', cause='exit', status='1')
+        self.alive = queue.add({'command': 'true', 'id': 'monthly/report'},
+                               {'command': '"tid":"1-1"', 'id': 'two words'})
+        self.alive += queue.add(*[{'command': 'true', 'lane': lane} for lane in ('alice', 'bob')], due='+600000')
+        queue.gate('drain:web7', True)
+
+
+@pytest.fixture
+def offered(complete, known, wait_until):
+    """A function: waits until the words are offered; on a busy machine, Redis may not answer in time at once."""
+    def wait(wanted, *words):
+        def there():
+            return complete(*known.options, *words)
+        wait_until(lambda: there() == wanted, message=lambda: (words, there()))
+    return wait
+
+
+@pytest.fixture
+def known(queue, folder, base_config):
+    return Known(queue, folder, base_config)
+
+
+def test_tasks_are_completed(complete, known, offered):
+    """Commands for tasks complete ids and labels that need no quotes; those for dead letters only these."""
+    everything = sorted([*known.alive, known.dead, 'broken', 'monthly/report'])
+    for command in ('show', 'logs', 'wait', 'cancel'):
+        offered(everything, command, '')
+    offered(['monthly/report'], 'show', 'broken', 'mon')
+    for verb in ('show', 'retry', 'drop'):
+        offered(sorted([known.dead, 'broken']), 'dead', verb, '')
+    offered(['broken'], 'dead', 'drop', 'b')
+    assert complete(*known.options, 'dead', 'list', '') == []
+
+
+def test_hosts_and_lanes_are_completed(complete, offered):
+    """drain and undrain complete hosts, those without a worker too; --lane and lane: complete lanes."""
+    offered(['web1', 'web7'], 'drain', '')
+    offered(['web1', 'web7'], 'undrain', '')
+    offered(['alice', 'bob'], 'enqueue', '--lane', '')
+    offered(['bob'], 'dead', 'list', '--lane', 'b')
+    # bash replaces what follows the colon
+    offered(['alice' if complete.name == 'bash' else 'lane:alice'], 'conf', 'lane:a')
+
+
+def test_without_redis(complete, folder):
+    """If no server answers, nothing is offered and nothing is printed."""
+    write_config(folder / 'emails.ini', {'redis': {'socket': str(folder / 'none')}, 'queue': {'name': 'emails'}})
+    assert complete('-q', 'emails', 'show', '') == []
+    assert complete('-q', 'emails', 'drain', '') == []
+
+
+@pytest.mark.parametrize('name, started', [
+    ('bash', ['bash', '--norc', '-i']), ('zsh', ['zsh', '-f', '-i']), ('fish', ['fish', '-N'])])
+def test_tab(name, started, folder, wait_until):
+    """In an interactive shell, Tab completes a command, and the line runs."""
+    shell = Shell(name, folder)
+    (folder / 'leat').symlink_to(program('leat'))
+    ours, theirs = pty.openpty()
+    env = dict(os.environ, PATH=f'{folder}:{os.environ["PATH"]}', HOME=str(folder), TERM='dumb', PS1='$ ')
+    process = processes.start(['setsid', '--ctty', *started], stdin=theirs, stdout=theirs, stderr=theirs,
+                              cwd=folder, env=env)
+    os.close(theirs)
+    os.set_blocking(ours, False)
+    shown = bytearray()
+
+    def shows(text):
+        def there():
+            with contextlib.suppress(BlockingIOError):
+                shown.extend(os.read(ours, 65536))
+            return text in shown
+        wait_until(there, message=lambda: shown)
+
+    setup = 'autoload -Uz compinit; compinit -D -u; ' * (name == 'zsh')
+    after = '; compdef _leat leat' * (name == 'zsh')
+    os.write(ours, f'{setup}. {shell.script}{after}; echo rea""dy\n'.encode())
+    shows(b'ready')
+    os.write(ours, b'leat canc\t--help\n')
+    shows(b'Usage: leat cancel')
+    process.kill()
+    process.wait()
+    os.close(ours)
