@@ -34,6 +34,7 @@ sysconfdir = /etc
 unitdir = $(prefix)/lib/systemd/system
 sysusersdir = $(prefix)/lib/sysusers.d
 tmpfilesdir = $(prefix)/lib/tmpfiles.d
+catalogdir = $(prefix)/lib/systemd/catalog
 completionsdir = $(datadir)/bash-completion/completions
 zshcompletionsdir = $(datadir)/zsh/site-functions
 fishcompletionsdir = $(datadir)/fish/vendor_completions.d
@@ -332,7 +333,8 @@ LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" 
 
 # all files but those of docdir and examplesdir
 INSTALLED = $(addprefix $(DESTDIR),$(bindir)/leat $(sbindir)/leatd $(unitdir)/leatd@.service $(unitdir)/leat.slice \
-	$(sysusersdir)/leat.conf $(tmpfilesdir)/leat.conf $(completionsdir)/leat $(zshcompletionsdir)/_leat $(fishcompletionsdir)/leat.fish \
+	$(sysusersdir)/leat.conf $(tmpfilesdir)/leat.conf $(catalogdir)/leat.catalog $(completionsdir)/leat \
+	$(zshcompletionsdir)/_leat $(fishcompletionsdir)/leat.fish \
 	$(sysconfdir)/logrotate.d/leat \
 	$(foreach page,$(MAN_PAGES),$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page))))
 # names the installation's folders in them
@@ -358,6 +360,7 @@ install-files: # install without building
 	install -m 644 systemd/leatd@.service systemd/leat.slice $(DESTDIR)$(unitdir)/
 	install -m 644 systemd/leat.sysusers $(DESTDIR)$(sysusersdir)/leat.conf
 	install -m 644 systemd/leat.tmpfiles $(DESTDIR)$(tmpfilesdir)/leat.conf
+	install -D -m 644 systemd/leat.catalog $(DESTDIR)$(catalogdir)/leat.catalog
 	install -D -m 644 conf/leat.logrotate $(DESTDIR)$(sysconfdir)/logrotate.d/leat
 	install -m 644 README.md LICENSE $(DESTDIR)$(docdir)/
 	install -m 644 $(EXAMPLES) $(DESTDIR)$(examplesdir)/
@@ -371,6 +374,7 @@ install-files: # install without building
 		$(DESTDIR)$(examplesdir)/*
 	$(if $(LIVE),systemd-sysusers $(sysusersdir)/leat.conf)
 	$(if $(LIVE),systemd-tmpfiles --create $(tmpfilesdir)/leat.conf)
+	$(if $(LIVE),journalctl --update-catalog)
 	$(if $(LIVE),systemctl daemon-reload)
 
 # ---- packages of leat
@@ -390,6 +394,7 @@ uninstall: ## remove the installed files; if systemd runs here, stop the workers
 	rm -f $(INSTALLED)
 	rm -rf $(DESTDIR)$(docdir) $(DESTDIR)$(examplesdir)
 	rmdir $(dir $(DESTDIR)$(examplesdir)) $(DESTDIR)$(sysconfdir)/leat 2>/dev/null || true
+	$(if $(LIVE),journalctl --update-catalog)
 	$(if $(LIVE),systemctl daemon-reload)
 
 # ---- packages

@@ -39,6 +39,26 @@ def test_queues_get_users_before_they_start():
     assert told > 5
 
 
+def test_the_catalog_explains_every_message_id():
+    """journalctl -x finds a text for each MESSAGE_ID of log_ids.h, and for no other: what it means, and then, as a
+    paragraph of its own, what to do. A text names only fields that all records have, and commands of leat."""
+    ids = re.findall(r'LOG_ID_\w+ "([0-9a-f]{32})"', source("src/base/log/log_ids.h"))
+    entries = source("systemd/leat.catalog").split("\n-- ")[1:]
+    assert ids == [entry[:32] for entry in entries if entry[32] == "\n"] and len(ids) == len(entries)
+    commands = set(re.findall(r"^\.It Xr leat-(\w+) 1", source("src/cli/man/leat.1"), re.M))
+    subjects = set()
+    for entry in entries:
+        head, text = entry.split("\n\n", 1)
+        subject = re.fullmatch(
+            r"[0-9a-f]{32}\nSubject: (.+)\nDefined-By: leat\nDocumentation: man:leatd\(8\)", head)
+        assert subject and len(subject[1]) < 76, head
+        subjects.add(subject[1])
+        assert len(text.strip().split("\n\n")) == 2 and max(map(len, text.splitlines())) <= 78, text
+        assert set(re.findall(r"@([A-Z_]+)@", text)) <= {"LEAT_QUEUE", "LEAT_TASK", "MESSAGE_ID"}
+        assert set(re.findall(r"^    leat -q @LEAT_QUEUE@ (\w+)", text, re.M)) <= commands
+    assert len(subjects) == len(ids)
+
+
 def test_every_message_id_is_used():
     """Each kind of record in log_ids.h is written somewhere."""
     names = re.findall(r"(LOG_ID_\w+) ", source("src/base/log/log_ids.h"))

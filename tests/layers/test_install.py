@@ -1,5 +1,7 @@
 """make install and uninstall, into a folder."""
 import os
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -25,7 +27,8 @@ def test_install_and_uninstall(tmp_path, prefix):
     make("install-files", tmp_path, PREFIX=prefix)
     inside = prefix.lstrip("/")
     expected = {"bin/leat", "bin/leatd", "lib/systemd/system/leatd@.service", "lib/systemd/system/leat.slice",
-                "lib/sysusers.d/leat.conf", "lib/tmpfiles.d/leat.conf", "share/man/man8/leatd.8",
+                "lib/sysusers.d/leat.conf", "lib/tmpfiles.d/leat.conf", "lib/systemd/catalog/leat.catalog",
+                "share/man/man8/leatd.8",
                 "share/man/man1/leat.1", "share/man/man1/leat-enqueue.1", "share/man/man1/leat-resume.1",
                 "share/man/man5/leat.ini.5",
                 "share/man/man7/leat-protocol.7", "share/leat/examples/leat.ini",
@@ -45,6 +48,22 @@ def test_install_and_uninstall(tmp_path, prefix):
     assert files(tmp_path / inside / "share/doc/leat") == {"README.md", "LICENSE"}
     make("uninstall", tmp_path, PREFIX=prefix)
     assert files(tmp_path) == set() and not [path for path in tmp_path.rglob("*leat*")]
+
+
+@pytest.mark.skipif(not shutil.which("journalctl"), reason="no journalctl here")
+def test_journalctl_finds_the_catalog(tmp_path):
+    """journalctl reads the installed catalog, and has a text for each MESSAGE_ID."""
+    def journalctl(*words):
+        return subprocess.run(["journalctl", f"--root={tmp_path}", *words], capture_output=True, text=True,
+                              check=True).stdout
+    make("install-files", tmp_path, PREFIX="/usr")
+    (tmp_path / "var/lib/systemd/catalog").mkdir(parents=True)
+    journalctl("--update-catalog")
+    ids = set(re.findall(r'"([0-9a-f]{32})"', (ROOT / "src/base/log/log_ids.h").read_text()))
+    listed = journalctl("--list-catalog").splitlines()
+    assert {line.split()[0] for line in listed if line.split()[1] == "leat:"} == ids and len(ids) > 30
+    [one] = re.findall(r'_TASK_DEAD "(\w+)"', (ROOT / "src/base/log/log_ids.h").read_text())
+    assert "leat -q @LEAT_QUEUE@ dead retry ID" in journalctl("--dump-catalog", one)
 
 
 def test_install_keeps_configs(tmp_path):

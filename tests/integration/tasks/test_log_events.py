@@ -1,8 +1,12 @@
 """Log records of the real daemon: what happened to a task, with its fields."""
+import os
 import re
+import shutil
+import subprocess
 
 import pytest
 
+from harness.daemon import ROOT
 from harness.polling import wait_until
 from harness.tasks import records, wait_letters, wait_succeeded
 
@@ -88,3 +92,25 @@ def test_level(daemon, queue, level, kept):
     wait_letters(queue)
     worker.wait_log('; dead-lettered')
     assert {priority for _, priority, _ in records(worker.log())} == kept
+
+
+@pytest.mark.skipif(not os.path.isdir('/var/lib/systemd/catalog'), reason='no catalog of the journal here')
+def test_journalctl_explains_records(daemon, queue, journal, folder):
+    """journalctl -x prints after a record what it means and what to do, and names the queue and the task."""
+    root = folder / 'root'
+    for name in 'usr/lib/systemd/catalog', 'var/lib/systemd/catalog':
+        (root / name).mkdir(parents=True)
+    shutil.copy(ROOT / 'systemd/leat.catalog', root / 'usr/lib/systemd/catalog')
+    subprocess.run(['journalctl', f'--root={root}', '--update-catalog'], check=True)
+    worker = daemon({'log': {'target': 'journal'}, 'retry': {'base': '60s'}}, start=False)
+    worker.prefix = journal.prefix
+    worker.start()
+    [tid] = queue.add({'command': 'exit 3'})
+    [record] = journal.wait(f'LEAT_TASK={tid}', 'LEAT_EVENT=retry')
+    mount = f'mount --bind {root}/var/lib/systemd/catalog /var/lib/systemd/catalog'
+    match = f"MESSAGE_ID={record['MESSAGE_ID'].decode()}"
+    done = journal.run('sh', '-ec', f'{mount}; exec journalctl -x -q --no-pager {match}')
+    assert done.returncode == 0, done
+    assert 'Subject: An attempt has failed and is retried' in done.stdout
+    assert f'time until the next attempt of task {tid}' in ' '.join(re.sub('░░', '', done.stdout).split())
+    assert f'leat -q emails explain {tid}' in done.stdout
