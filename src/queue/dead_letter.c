@@ -93,8 +93,10 @@ static void add_field(struct dead_letter *letter, struct task_field *fields, siz
         letter->label = value_put(at, value);
         task->label = &letter->label;
     } else if (task_field_fits(&field, total) && !has_field(task, name)) {
-        fields[task->field_count].name = value_put(at, name);
-        fields[task->field_count++].value = value_put(at, value);
+        struct task_field *added = &fields[task->field_count++];
+        added->name = value_put(at, name);
+        added->value = value_put(at, value);
+        trace_take(&task->trace, added->name, added->value);
     }
 }
 

@@ -464,6 +464,7 @@ static bool check_field(struct task *task, const struct task_field *field, size_
     if (field->name.size >= 5 && memcmp(field->name.data, "leat.", 5) == 0) {
         return refuse_field(reason, field->name, "is reserved: leat.* names are leat's own");
     }
+    trace_take(&task->trace, field->name, field->value);
     return check_variable(field, total, reason);
 }
 

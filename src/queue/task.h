@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "config/config.h"
 #include "queue/task_bounds.h"
+#include "queue/trace.h"
 
 struct redisReply;
 
@@ -54,6 +55,7 @@ struct task {
     const struct bytes *directory; /* an absolute path without NUL, followed by one */
     int64_t timeout_ms;            /* −1: the task does not say; 0: none */
     int64_t max_attempts;
+    struct trace trace;          /* fields that are variables, too */
     int64_t bounds[TASK_BOUNDS]; /* see task_bounds.h; 0: the task does not say */
     int64_t max_output;          /* bytes; 0: the task does not say */
     bool live;                   /* its output goes to its live output */

@@ -78,8 +78,8 @@ int task_add_text(struct enqueue_options *options, const char *name, const char 
  * the signer. Returns 0, or an exit status after printing the error. */
 int task_complete(struct cli *cli, struct enqueue_options *options, int argc, char **argv);
 
-/* Checks a task as leatd does, and signs it. Returns true, or false with the reason why leatd would
- * refuse it. */
+/* Adds the trace context of the environment, checks the task as leatd does, and signs it. Returns
+ * true, or false with the reason why leatd would refuse it. */
 bool task_ready(const struct cli *cli, const struct enqueue_options *options, struct draft *draft,
                 char *reason, size_t reason_size);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -349,9 +350,38 @@ int task_complete(struct cli *cli, struct enqueue_options *options, int argc, ch
     return status;
 }
 
+/* The value of the environment for this part, or NULL if there is no well-formed one. */
+static const char *find_trace(enum trace_part part)
+{
+    const char *value = getenv(trace_variable(part));
+
+    return value && trace_is_fine(part, bytes_of(value)) ? value : NULL;
+}
+
+/* A task belongs to the trace of the program that enqueues it, unless it has fields of its own. A
+ * tracestate belongs to its traceparent. Returns 0, or -1 without memory. */
+static int add_trace(struct draft *draft)
+{
+    bool has_own = draft_has(draft, trace_field(TRACE_PARENT));
+
+    for (enum trace_part part = 0; part < TRACE_PARTS; part++) {
+        bool follows = part == TRACE_STATE && (has_own || !find_trace(TRACE_PARENT));
+        const char *value = find_trace(part);
+        if (value && !follows && !draft_has(draft, trace_field(part)) &&
+            draft_add_text(draft, trace_field(part), value) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 bool task_ready(const struct cli *cli, const struct enqueue_options *options, struct draft *draft,
                 char *reason, size_t reason_size)
 {
+    if (add_trace(draft) != 0) {
+        (void)snprintf(reason, reason_size, "out of memory");
+        return false;
+    }
     if (!draft_check(draft, cli->config->task.command, reason, reason_size)) {
         return false;
     }

@@ -124,9 +124,10 @@ static void enforce(struct lease *lease, struct attempt *attempt, int64_t now_ns
         now_ns >= attempt->lease_deadline_ns - margin_ms(lease) * CLOCK_NS_PER_MS) {
         runner_end(lease->runner, attempt, JOB_KILL_NOW);
     } else if (job_is_under_way(attempt->state)) {
-        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
-                                     LOG_TEXT("LEAT_EVENT", "lease-lost")};
-        log_event(LOG_WARNING, LOG_ID_LEASE_LOST, fields, 2,
+        struct log_field fields[3] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
+                                      LOG_TEXT("LEAT_EVENT", "lease-lost")};
+        size_t count = 2 + trace_log_field(&attempt->task->trace, &fields[2]);
+        log_event(LOG_WARNING, LOG_ID_LEASE_LOST, fields, count,
                   "task %s: terminating it: its lease could not be renewed", attempt->task->tid);
         runner_end(lease->runner, attempt, JOB_LEASE_LOST);
     }
@@ -177,9 +178,10 @@ void lease_watch(struct lease *lease, const struct attempt *attempt)
 static void end_lost(struct lease *lease, struct attempt *attempt)
 {
     if (job_is_under_way(attempt->state)) {
-        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
-                                     LOG_TEXT("LEAT_EVENT", "lease-lost")};
-        log_event(LOG_WARNING, LOG_ID_LEASE_LOST, fields, 2,
+        struct log_field fields[3] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
+                                      LOG_TEXT("LEAT_EVENT", "lease-lost")};
+        size_t count = 2 + trace_log_field(&attempt->task->trace, &fields[2]);
+        log_event(LOG_WARNING, LOG_ID_LEASE_LOST, fields, count,
                   "task %s: killing it: lease lost (taken over, or its entry was deleted)",
                   attempt->task->tid);
     }
@@ -189,9 +191,10 @@ static void end_lost(struct lease *lease, struct attempt *attempt)
 static void end_cancelled(struct lease *lease, struct attempt *attempt)
 {
     if (job_is_under_way(attempt->state)) {
-        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
-                                     LOG_TEXT("LEAT_EVENT", "cancelling")};
-        log_event(LOG_NOTICE, NULL, fields, 2, "task %s: terminating it: cancelled",
+        struct log_field fields[3] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
+                                      LOG_TEXT("LEAT_EVENT", "cancelling")};
+        size_t count = 2 + trace_log_field(&attempt->task->trace, &fields[2]);
+        log_event(LOG_NOTICE, NULL, fields, count, "task %s: terminating it: cancelled",
                   attempt->task->tid);
     }
     runner_end(lease->runner, attempt, JOB_CANCEL);

@@ -14,7 +14,7 @@
 #include "queue/replies.h"
 #include "redis/value.h"
 
-#define FIELDS_MOST 14
+#define FIELDS_MOST 15
 
 /* The fields of one record, with buffers for numbers. */
 struct fields {
@@ -45,6 +45,7 @@ static void describe_task(struct fields *fields, const struct task *task, const 
             .name = "LEAT_ID", .data = task->label->data, .size = task->label->size};
     }
     add_field(fields, "LEAT_EVENT", event);
+    fields->count += trace_log_field(&task->trace, &fields->list[fields->count]);
 }
 
 void task_log_started(const struct task *task)
@@ -293,6 +294,7 @@ void task_log_hook_ended(const struct attempt *attempt, bool run)
     add_field(&fields, "LEAT_TASK", attempt->task->tid);
     add_field(&fields, "LEAT_EVENT", fine ? "notified" : "notify-failed");
     add_number(&fields, "LEAT_DURATION_USEC", fields.duration, attempt->duration_us);
+    fields.count += trace_log_field(&attempt->task->trace, &fields.list[fields.count]);
     char how[64];
     ending_describe(ending, how, sizeof how);
     log_event(priority, fine ? LOG_ID_NOTIFIED : LOG_ID_NOTIFY_FAILED, fields.list, fields.count,

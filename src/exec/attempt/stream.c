@@ -33,22 +33,24 @@ static int kind_of(const struct stream *stream)
 
 /* ---- lines ---- */
 
-enum { WHO_FIELDS = 2 };
+enum { WHO_FIELDS = 3 };
 
-/* Sets the fields that name the task or the batch. number needs 24 bytes. */
-static void describe_who(const struct child *child, struct log_field fields[WHO_FIELDS],
-                         char *number)
+/* Sets the fields that name the task or the batch. number needs 24 bytes. Returns how many fields
+ * these are. */
+static size_t describe_who(const struct child *child, struct log_field fields[WHO_FIELDS],
+                           char *number)
 {
     const struct attempt *attempt = &child->attempt;
     if (child->count > 1) {
         (void)snprintf(number, 24, "%zu", child->count);
         fields[0] = LOG_TEXT("LEAT_BATCH_ID", attempt->batch);
         fields[1] = LOG_TEXT("LEAT_BATCH", number);
-    } else {
-        (void)snprintf(number, 24, "%" PRId64, attempt->task->attempt);
-        fields[0] = LOG_TEXT("LEAT_TASK", attempt->task->tid);
-        fields[1] = LOG_TEXT("LEAT_ATTEMPT", number);
+        return 2;
     }
+    (void)snprintf(number, 24, "%" PRId64, attempt->task->attempt);
+    fields[0] = LOG_TEXT("LEAT_TASK", attempt->task->tid);
+    fields[1] = LOG_TEXT("LEAT_ATTEMPT", number);
+    return 2 + trace_log_field(&attempt->task->trace, &fields[2]);
 }
 
 static const char *event_of(const struct child *child)
@@ -65,8 +67,7 @@ static bool log_line(void *context, const void *data, size_t size, bool ends)
     bool is_error = kind_of(stream) == STREAM_ERROR;
     char number[24];
     struct log_field fields[WHO_FIELDS + 3];
-    size_t count = WHO_FIELDS;
-    describe_who(stream->child, fields, number);
+    size_t count = describe_who(stream->child, fields, number);
     fields[count++] = LOG_TEXT("LEAT_EVENT", event_of(stream->child));
     fields[count++] = LOG_TEXT("LEAT_STREAM", is_error ? "stderr" : "stdout");
     if (!ends) {
@@ -87,10 +88,10 @@ static void log_about(const struct child *child, int priority, const char *id, c
 {
     char number[24];
     struct log_field fields[WHO_FIELDS + 1];
-    describe_who(child, fields, number);
-    fields[WHO_FIELDS] = LOG_TEXT("LEAT_EVENT", event);
-    log_event(priority, id, fields, WHO_FIELDS + 1, "%s %s: %s",
-              child->count > 1 ? "batch" : "task", child->attempt.task->tid, what);
+    size_t count = describe_who(child, fields, number);
+    fields[count++] = LOG_TEXT("LEAT_EVENT", event);
+    log_event(priority, id, fields, count, "%s %s: %s", child->count > 1 ? "batch" : "task",
+              child->attempt.task->tid, what);
 }
 
 /* ---- verdicts ---- */

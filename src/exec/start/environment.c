@@ -226,7 +226,7 @@ static void write_variables(struct writer *writer, const struct task *task)
 }
 
 /* The greatest number of variables that leat adds, and the bytes of their names. */
-enum { OWN_COUNT = 12, OWN_NAMES = 265 };
+enum { OWN_COUNT = 12 + TRACE_PARTS, OWN_NAMES = 300 };
 
 /* Returns the size of the values of a dead letter's variables. */
 static size_t measure_end(const struct task *task)
@@ -249,6 +249,15 @@ static void write_end(struct writer *writer, const struct task *task)
     }
 }
 
+static size_t measure_trace(const struct trace *trace)
+{
+    size_t size = 0;
+    for (enum trace_part part = 0; part < TRACE_PARTS; part++) {
+        size += trace->parts[part].size;
+    }
+    return size;
+}
+
 /* Returns an upper bound of the block's size, and sets *count to that of its pointers, with the
  * NULL.
  */
@@ -258,7 +267,8 @@ static size_t measure(const struct environment *environment, const struct task *
     *count = environment->count + OWN_COUNT + 1;
     if (task) {
         size += strlen(task->tid) + (task->label ? task->label->size : 0) +
-                (task->directory ? task->directory->size : 0) + (task->end ? measure_end(task) : 0);
+                (task->directory ? task->directory->size : 0) +
+                (task->end ? measure_end(task) : 0) + measure_trace(&task->trace);
     }
     for (size_t i = 0; task && i < task->field_count; i++) {
         const struct task_field *field = &task->fields[i];
@@ -287,6 +297,35 @@ static void write_task(struct writer *writer, const struct task *task, int64_t m
     write_variables(writer, task);
 }
 
+/* Writes a variable of the task in place of one that is the same for all tasks. block: the pointers
+ * of these. */
+static void write_over(struct writer *writer, const struct environment *environment, char **block,
+                       const char *name, struct bytes value)
+{
+    size_t at = find_entry(environment, name);
+    struct writer entry = {.next = &block[at], .text = writer->text};
+    if (at == environment->count) {
+        write_text(writer, name, value);
+        return;
+    }
+    write_text(&entry, name, value);
+    writer->text = entry.text;
+}
+
+/* Programs that trace look for these names. */
+static void write_trace(struct writer *writer, const struct environment *environment, char **block,
+                        const struct trace *trace)
+{
+    for (enum trace_part part = 0; part < TRACE_PARTS; part++) {
+        struct bytes value = trace_part(trace, part);
+        char name[16];
+        (void)snprintf(name, sizeof name, "%s=", trace_variable(part)); /* all of them fit */
+        if (value.data) {
+            write_over(writer, environment, block, name, value);
+        }
+    }
+}
+
 char **environment_block(const struct environment *environment, const struct task *task,
                          const struct environment_limits *limits)
 {
@@ -300,10 +339,7 @@ char **environment_block(const struct environment *environment, const struct tas
     writer.next = mempcpy(writer.next, environment->entries,
                           environment->count * sizeof *environment->entries);
     if (task && task->directory) {
-        struct writer entry = {.next = &block[find_entry(environment, "PWD=")],
-                               .text = writer.text};
-        write_text(&entry, "PWD=", *task->directory);
-        writer.text = entry.text;
+        write_over(&writer, environment, block, "PWD=", *task->directory);
     }
     if (limits->batch > 0) {
         write_number(&writer, "LEAT_BATCH=", (int64_t)limits->batch);
@@ -313,6 +349,7 @@ char **environment_block(const struct environment *environment, const struct tas
     }
     if (task) {
         write_task(&writer, task, limits->max_attempts);
+        write_trace(&writer, environment, block, &task->trace);
     }
     *writer.next = NULL;
     return block;

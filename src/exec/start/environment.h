@@ -9,6 +9,8 @@
  *    LEAT_MAX_ATTEMPTS, LEAT_FENCE, LEAT_ENQUEUED_AT and, if there is a timeout, LEAT_DEADLINE;
  * both times are seconds since 1970 with three decimals;
  *  - TASK_NAME for each other field of the task;
+ *  - TRACEPARENT, TRACESTATE and BAGGAGE, if the fields of these names are well-formed: see
+ *    queue/trace.h;
  *  - LEAT_BATCH with [task] batch: how many tasks the process has. If there are several, variables
  * of single tasks are left out.
  *

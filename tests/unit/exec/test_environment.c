@@ -303,6 +303,43 @@ static void large_blocks_fit(void **state)
     environment_free(environment);
 }
 
+/* Goal: a trace context is in the variables that tracing programs read, beside the fields, and
+ * replaces those of [task] environment. One that is not well-formed is only a field. */
+static void traces_are_passed_on(void **state)
+{
+    (void)state;
+    set_daemon();
+    static const char parent[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    char *entries[] = {(char *)"TRACEPARENT=configured", (char *)"BAGGAGE=configured", NULL};
+    struct config config = plain_config();
+    config.task.environment = entries;
+    struct environment *environment = environment_new(&config, NULL, "w");
+    const struct environment_limits limits = {.max_attempts = 5};
+    struct task *task = make_task(TEXTS("command", "x", "traceparent", parent, "tracestate", "a=1"),
+                                  NULL, 0, false);
+    struct task *other = make_task(
+        TEXTS("command", "x", "traceparent", "00-1-2-3", "tracestate", "a=1"), NULL, 0, false);
+    assert_non_null(environment);
+    assert_non_null(task);
+    assert_non_null(other);
+    char **block = environment_block(environment, task, &limits);
+    assert_non_null(block);
+    assert_variable(block, "TRACEPARENT", parent);
+    assert_variable(block, "TASK_traceparent", parent);
+    assert_variable(block, "TRACESTATE", "a=1");
+    assert_variable(block, "BAGGAGE", "configured");
+    free(block);
+    block = environment_block(environment, other, &limits);
+    assert_non_null(block);
+    assert_variable(block, "TRACEPARENT", "configured");
+    assert_variable(block, "TASK_traceparent", "00-1-2-3");
+    assert_variable(block, "TRACESTATE", NULL);
+    free(block);
+    task_free(task);
+    task_free(other);
+    environment_free(environment);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +347,7 @@ int main(void)
         cmocka_unit_test(all_is_there_and_no_more),   cmocka_unit_test(absent_things_are_absent),
         cmocka_unit_test(config_adds_and_replaces),   cmocka_unit_test(hostile_names_do_not_appear),
         cmocka_unit_test(user_comes_from_the_system), cmocka_unit_test(large_blocks_fit),
+        cmocka_unit_test(traces_are_passed_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
