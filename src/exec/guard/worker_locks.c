@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,7 +113,21 @@ static bool is_running(const char *consumer, const struct stat *status)
            clock_wall_ms() - age_ms <= to_ms(&status->st_ctim) + START_SLACK_MS;
 }
 
-/* Returns true if the process is a guard of that worker. */
+/* Returns true if this user or root runs the process. The owner of its folder in /proc does not say
+ * that: those of processes that hide themselves belong to root. */
+static bool is_trusted(pid_t pid)
+{
+    static const char name[] = "\nUid:\t";
+    char path[32], text[1024];
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    ssize_t size = control_file_read_at(AT_FDCWD, path, text, sizeof text);
+    const char *uid = size > 0 ? strstr(text, name) : NULL;
+    unsigned long number = uid ? strtoul(uid + strlen(name), NULL, 10) : ULONG_MAX;
+    return number == 0 || number == geteuid();
+}
+
+/* Returns true if the process is a guard of that worker. The command line of others is not read:
+ * they can choose it, and it is in their memory, which can make a reader wait for ever. */
 static bool is_guard_of(pid_t pid, const char *consumer)
 {
     char path[32], words[1024], *word = words;
@@ -139,7 +154,7 @@ static bool is_guarded(const char *consumer)
         return false;
     }
     while (!found && proc_walk_next(&walk, &proc)) {
-        found = proc_is_alive(&proc) && is_guard_of(proc.pid, consumer);
+        found = proc_is_alive(&proc) && is_trusted(proc.pid) && is_guard_of(proc.pid, consumer);
     }
     proc_walk_close(&walk);
     return found;

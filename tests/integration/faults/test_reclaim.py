@@ -1,9 +1,11 @@
 """Reclaiming: if it is proved that nothing is left of a dead worker on this host, its tasks run again at
 once; otherwise its leases expire first."""
 import os
+import subprocess
 
 import pytest
 
+from harness import processes
 from harness.polling import wait_until
 from harness.short_leases import (assert_apart, boot_s, cpu_share, pass_time, wait_blocked, wait_empty,
                                   wakeups)
@@ -63,6 +65,24 @@ def test_next_start_runs_it_at_once(daemon, queue, heartbeats, worker_locks, lat
     second.wait_log(f'worker {consumer} (dead since 20')
     assert consumer not in queue.worker_heartbeats() and len(queue.worker_heartbeats()) == 1
     wait_until(lambda: consumer not in worker_locks.names())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='needs root, to start a process of another user')
+def test_another_user_cannot_pass_for_a_guard(daemon, queue, heartbeats, worker_locks):
+    """A process of another user that has the name and the words of a guard of the dead worker holds nothing up."""
+    first = daemon(LONG).wait_ready()
+    queue.add({'command': heartbeats.task(60)})
+    heartbeats.wait_runs(1)
+    consumer = die(first, heartbeats)
+    # a shell that waits for commands
+    impostor = processes.start(['leat-guard', '-s', consumer], executable='/bin/sh', stdin=subprocess.PIPE,
+                               user=65534)
+    wait_until(lambda: processes.arguments(impostor.pid)[:3] == ['leat-guard', '-s', consumer])
+    worker_locks.put(consumer)
+    daemon(LONG).wait_ready().wait_log(': reclaimed 1 task')
+    assert_apart(heartbeats.wait_runs(2))
+    processes.end(impostor)
+    impostor.stdin.close()
 
 
 def test_idle_worker_of_the_host_reclaims(daemon, queue, client, heartbeats, worker_locks, late):
