@@ -61,6 +61,12 @@ def ignores_the_length_limit(mine, queue):
     assert queue.redis.xlen(queue.stream) == 3
 
 
+def length_and(text):
+    """A text of less than 256 bytes as MessagePack has it."""
+    head = bytes([0xa0 + len(text)]) if len(text) < 32 else bytes([0xd9, len(text)])
+    return head + text.encode()
+
+
 def waiting_task(queue, **fields):
     return queue.add({'command': 'good', **fields}, due='+3600000')[0]
 
@@ -88,6 +94,29 @@ def delays_for_ever(mine, queue):
     mine.zadd(queue.delayed, {tid: FAR_MS})
     wait_until(lambda: queue.now() > int(tid.split('-')[0]) + 1)
     assert queue.begin('w1') == []
+
+
+def forges_a_result_by_a_task(mine, queue):
+    [tid] = queue.add({'command': 'good', 'result_ttl': '1h'})
+    [running] = queue.begin('w1')
+    forged = waiting_task(queue, result_ttl='1h')
+    packed = mine.hget(queue.waiting, forged)
+    mine.hset(queue.waiting, forged, packed.replace(length_and(forged), length_and(tid)))
+    mine.zadd(queue.delayed, {forged: 1})
+    queue.register('w2')
+    [other] = queue.begin('w2')
+    assert (other.tid, other.fields['command']) == (tid, b'good') and other.token != running.token
+    queue.finish('w2', other, stdout='forged')
+    assert b'forged' in str(queue.redis.xrange('{emails}:result:' + tid)).encode()
+
+
+def keeps_tasks_of_lost_workers(mine, queue):
+    [tid] = queue.add({'command': 'good'})
+    queue.begin('w1')
+    queue.expire()
+    queue.register('w2')
+    mine.hset(queue.stats, 'outage', f'{queue.now() + 60000} 0 0 nobody')
+    assert queue.scan('w2', 1)[1] == [] and queue.pending('w1') == ['s' + tid]
 
 
 def stops_a_lane(mine, queue):
@@ -190,7 +219,9 @@ WORST = {
         'delay a waiting task for ever: ZADD': delays_for_ever,
         'stop a lane that has max_running: HINCRBY': stops_a_lane,
         'take unique keys and ids from others: HSET': takes_names,
+        'keep the tasks of lost workers from others: HSET': keeps_tasks_of_lost_workers,
         'read the result of a task whose id it knows: XREAD': reads_a_result,
+        'forge the result of a task whose id it knows: HSET': forges_a_result_by_a_task,
     },
     'worker': {
         'read all tasks: XRANGE, HGETALL': reads_all_tasks,
@@ -273,6 +304,27 @@ def test_an_enqueuer_has_no_command_that_deletes(as_role, queue):
         with pytest.raises(redis.ResponseError, match=DENIED + '|ACL failure'):
             call(Queue(mine))
     assert queue.places() == before
+
+
+@pytest.mark.parametrize('fence', [2 ** 52, 2 ** 53 - 2, 2 ** 53 - 1])
+def test_an_enqueuer_does_not_use_up_fencing_tokens(as_role, queue, fence):
+    """A fencing token that an enqueuer has forged, near the greatest that there is, leaves greater ones for each
+    further run of other tasks."""
+    queue.register('w1')
+    mine, tid = as_role('enqueuer'), waiting_task(queue)
+    forged = mine.hget(queue.waiting, tid).replace(length_and('leat.fence') + length_and('0'),
+                                                   length_and('leat.fence') + length_and(str(fence)))
+    mine.hset(queue.waiting, tid, forged)
+    mine.zadd(queue.delayed, {tid: 1})
+    [task] = queue.begin('w1')
+    assert task.fence == fence + 1
+    queue.register('w1', [task.token], heartbeat=f'{{"unclaimed":[],"fence":{task.fence}}}')
+    other, fences = queue.add({'command': 'a'})[0], []
+    for _ in range(3):
+        [run] = [found for found in queue.begin('w1') if found.tid == other]
+        fences.append(run.fence)
+        queue.finish('w1', run, 'release')
+    assert fences == sorted(set(fences)) and fences[-1] < 2 ** 53, fences
 
 
 @pytest.mark.parametrize('key', ['stream', 'bell', 'waiting', 'delayed', 'names', 'stats', 'lanes', 'laned'])
