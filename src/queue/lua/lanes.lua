@@ -20,7 +20,7 @@ local JOINS_EARLIER = 2 ^ -10 -- share of a step; it must show beside STRICT
 local STRICT = 1e12 -- subtracted from the tags of strict lanes
 local CLOCK_MOST = STRICT / 4 -- a larger clock was not written by leat: it would hide which lanes are strict
 local LANES_AT_ONCE = 100 -- lanes that one call examines without finding a task
-local DEFAULT = '*' -- conf 'lane:*' has the settings of lanes without settings of their own
+local DEFAULT = '*'
 local REJOIN_AT_ONCE = 1000 -- lanes that one call puts under a new default
 
 leat.LANE_PROBLEM = 'lane: longer than ' .. MAX_LANE .. ' bytes, or with a NUL; shorten it'
@@ -33,16 +33,14 @@ local function tag_text(tag)
   return string.format('%.17g', tag)
 end
 
--- conf 'lane:*': the default of lanes with a name.
-function LAZY.lane_default(q)
-  q.lane_default = redis.call('HGET', q[CONF], 'lane:' .. DEFAULT) or ''
-  return q.lane_default
-end
-
--- Whether conf 'lanes_only' is 'named': a lane without settings of its own is none.
-function LAZY.only_named(q)
-  q.only_named = redis.call('HGET', q[CONF], 'lanes_only') == 'named'
-  return q.only_named
+-- What conf says of all lanes: 'lane:*' (LANE_DEFAULT), the settings of those with a name that have none of their own, and
+-- 'lanes_only' (LANES_ONLY): with 'named', a lane without settings of its own is none.
+function LAZY.lane_conf(q)
+  q.lane_conf = {
+    [LANE_DEFAULT] = redis.call('HGET', q[CONF], 'lane:' .. DEFAULT),
+    [LANES_ONLY] = redis.call('HGET', q[CONF], 'lanes_only'),
+  }
+  return q.lane_conf
 end
 
 -- The settings of a lane: conf 'lane:NAME' is 'WEIGHT, MAX_RUNNING, RATE, BURST', with 'strict' for a weight. A
@@ -52,7 +50,7 @@ function leat.lane_settings(q, lane)
   if own ~= '' or lane == '' then
     return own, own ~= ''
   end
-  return q.lane_default, false
+  return q.lane_conf[LANE_DEFAULT] or '', false
 end
 
 -- Settings that leat_conf would not take count as none.
@@ -73,7 +71,7 @@ end
 
 -- The lane in which a task waits that names this lane (nil: none).
 function leat.lane_of(q, lane)
-  return lane and (not q.only_named or spec_of(q, lane).is_named) and lane or nil
+  return lane and (q.lane_conf[LANES_ONLY] ~= 'named' or spec_of(q, lane).is_named) and lane or nil
 end
 
 local function clock_name(spec)

@@ -32,6 +32,7 @@ local VERSION = 5 -- increase it with each change of the library: workers replac
 local STREAM, BELL, WAITING, DELAYED, NAMES, CONF, STATS, LANES, LANED = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local GO, RUNNING, DEAD, WORKERS, CANCEL, AWAITED = 10, 11, 12, 13, 14, 15
 
+local LANE_DEFAULT, LANES_ONLY = 10, 11 -- in q.lane_conf
 local READ_STEP = 8 -- entries to read at once after a small one, as their sizes are not known before
 local SMALL_ENTRY = 8192 -- bytes; after a larger one, only one more is read at once
 local READ_MOST, SMALL_BYTES = 32, 65536 -- read up to so many at once as long as all together are so small
@@ -119,12 +120,12 @@ local function open(keys, wanted, group, consumer)
   if #keys ~= wanted then
     fail('BADARG expected ' .. wanted .. ' keys, got ' .. #keys)
   end
-  -- All fields are set here, because Lua copies a table that grows. For the same reason, { nil } elsewhere is an empty
-  -- list with room for one value: most calls have one task.
+  -- These fields are set here, because Lua copies a table that grows. They are 16: one more would double its size. For
+  -- the same reason, { nil } elsewhere is an empty list with room for one value: most calls have one task.
   return setmetatable({
     group = group, consumer = consumer, undo = false, freed = false, bytes = 0, now_us = nil, now = nil,
-    now_text = nil, plain = nil, due = nil, lowest = nil, sizes = nil, ended = nil, unfit = nil, lane_default = nil,
-    only_named = nil, fence_floor = 0, unpack(keys),
+    now_text = nil, plain = nil, due = nil, lowest = nil, sizes = nil, ended = nil, unfit = nil, lane_conf = nil,
+    fence_floor = 0, unpack(keys),
   }, QUEUE)
 end
 

@@ -125,7 +125,7 @@ function leat.read_pause_state(q)
     q.fence_floor = leat.setting(v[8], 0, 0)
   end
   q.sizes = v[9] and leat.setting(v[9], 0, 0) or 0
-  q.lane_default, q.only_named = v[10] or '', v[11] == 'named'
+  q.lane_conf = v -- LANE_DEFAULT and LANES_ONLY of it
   local every_us = v[7] and leat.interval_us(v[7])
   local burst = every_us and leat.setting(redis.call('HGET', q[CONF], 'burst'), 1, DEFAULT_BURST)
   return leat.setting(v[1], MIN_LEASE_MS, DEFAULT_LEASE_MS), closed_until, why, every_us or nil, burst
