@@ -30,6 +30,7 @@ mandir = $(datarootdir)/man
 docdir = $(datarootdir)/doc/leat
 # examples run from here, so they are no documentation: packagers compress that and drop its run bits
 examplesdir = $(datadir)/leat/examples
+clientsdir = $(datadir)/leat/clients
 sysconfdir = /etc
 unitdir = $(prefix)/lib/systemd/system
 sysusersdir = $(prefix)/lib/sysusers.d
@@ -43,9 +44,9 @@ fishcompletionsdir = $(datadir)/fish/vendor_completions.d
 BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev libsystemd-dev \
 	libjansson-dev libseccomp-dev libssl-dev
 DEB_PACKAGES = $(BUILD_PACKAGES) build-essential debhelper po-debconf
-REPRO_PACKAGES = $(DEB_PACKAGES) locales
+REPRO_PACKAGES = $(DEB_PACKAGES) locales python3
 DEMO_PACKAGES = redis-server redis-tools
-CHECK_PACKAGES = $(DEMO_PACKAGES) lintian zsh fish libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
+CHECK_PACKAGES = $(DEMO_PACKAGES) lintian zsh fish node-redis node-typescript mypy libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
 	curl procps systemd-container openssl systemd-journal-remote logrotate \
 	stunnel4 mandoc
 CHAOS_PACKAGES = iproute2 nftables
@@ -99,8 +100,8 @@ FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 .PHONY: all help clean force check check-servers check-nightly run-check unit-tests inject demo bench bench-scale failover chaos \
-	chaos-seeds chaos-mutants fuzz run-fuzz model lint run-lint install install-files uninstall dist deb repro print-version \
-	deps deps-build deps-deb deps-repro deps-demo deps-check deps-nightly deps-chaos deps-lint deps-bench deps-fuzz deps-model
+	chaos-seeds chaos-mutants fuzz run-fuzz model lint run-lint install install-files uninstall dist dist-clients deb repro print-version \
+	deps deps-build deps-deb deps-dist deps-repro deps-demo deps-check deps-nightly deps-chaos deps-lint deps-bench deps-fuzz deps-model
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -262,7 +263,7 @@ model: ## check every interleaving of leases and fencing with spin (MODEL_FAULTS
 C_FILES = $(wildcard src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] tests/unit/*/*.[ch])
 SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* \
 	tests/model/* tests/guest/* tests/producers/* conf/* conf/debian/* 2>/dev/null) src/cli/leat.bash
-PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* tests/chaos/* \
+PYTHON = $(shell find tests src -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* tests/chaos/* \
 	tests/failover/* 2>/dev/null)
 
 lint: ## run clang-format, clang-tidy, cppcheck, shellcheck, luacheck and flake8; check units and man pages
@@ -329,9 +330,10 @@ lint-manuals:
 MAN_PAGES = $(wildcard src/*/*.[1-8] src/*/man/*.[1-8] conf/*.[1-8])
 EXAMPLES = $(wildcard systemd/*.conf conf/*.conf conf/*.ini conf/*.acl conf/*.service conf/*.timer)
 EXAMPLE_SCRIPTS = $(wildcard conf/*.sh)
+CLIENTS = $(wildcard src/clients/*)
 LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))
 
-# all files but those of docdir and examplesdir
+# all files but those of docdir, examplesdir and clientsdir
 INSTALLED = $(addprefix $(DESTDIR),$(bindir)/leat $(sbindir)/leatd $(unitdir)/leatd@.service $(unitdir)/leat.slice \
 	$(sysusersdir)/leat.conf $(tmpfilesdir)/leat.conf $(catalogdir)/leat.catalog $(completionsdir)/leat \
 	$(zshcompletionsdir)/_leat $(fishcompletionsdir)/leat.fish \
@@ -365,6 +367,8 @@ install-files: # install without building
 	install -m 644 README.md LICENSE $(DESTDIR)$(docdir)/
 	install -m 644 $(EXAMPLES) $(DESTDIR)$(examplesdir)/
 	install -m 755 $(EXAMPLE_SCRIPTS) $(DESTDIR)$(examplesdir)/
+	install -d $(DESTDIR)$(clientsdir)
+	install -m 644 $(CLIENTS) $(DESTDIR)$(clientsdir)/
 	install -D -m 644 src/cli/leat.bash $(DESTDIR)$(completionsdir)/leat
 	install -D -m 644 src/cli/leat.zsh $(DESTDIR)$(zshcompletionsdir)/_leat
 	install -D -m 644 src/cli/leat.fish $(DESTDIR)$(fishcompletionsdir)/leat.fish
@@ -381,6 +385,10 @@ install-files: # install without building
 dist: ## make a source tarball, its checksum and an SPDX list of its files in build/dist
 	@tests/tools/dist $(VERSION) $(BUILD)/dist
 
+dist-clients: ## make the Python wheel and the npm tarball of the clients in build/dist
+	@$(SUBMAKE) deps-dist
+	@tests/tools/dist-clients $(VERSION) $(BUILD)/dist
+
 deb: ## build the Debian package in build/deb
 	@$(SUBMAKE) deps-deb
 	@tests/tools/deb $(VERSION) $(BUILD)/deb
@@ -392,7 +400,7 @@ repro: ## build all packages twice under different conditions, and compare them
 uninstall: ## remove the installed files; if systemd runs here, stop the workers first; keep /etc/leat if it has files
 	$(if $(LIVE),systemctl stop 'leatd@*.service' leat.slice)
 	rm -f $(INSTALLED)
-	rm -rf $(DESTDIR)$(docdir) $(DESTDIR)$(examplesdir)
+	rm -rf $(DESTDIR)$(docdir) $(DESTDIR)$(examplesdir) $(DESTDIR)$(clientsdir)
 	rmdir $(dir $(DESTDIR)$(examplesdir)) $(DESTDIR)$(sysconfdir)/leat 2>/dev/null || true
 	$(if $(LIVE),journalctl --update-catalog)
 	$(if $(LIVE),systemctl daemon-reload)
@@ -407,6 +415,8 @@ deps-deb:
 	@tests/tools/install-packages $(DEB_PACKAGES)
 deps-repro:
 	@tests/tools/install-packages $(REPRO_PACKAGES)
+deps-dist:
+	@tests/tools/install-packages python3
 deps-demo:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(DEMO_PACKAGES)
 deps-check:

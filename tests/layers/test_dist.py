@@ -1,9 +1,14 @@
 """make dist, and what Debian's tools read from conf/debian."""
+import base64
+import csv
 import hashlib
+import json
 import os
 import re
 import subprocess
+import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -78,6 +83,41 @@ def test_tarball_makes_itself_again(tmp_path, tarball):
     again = dist(tmp_path / "again", cwd=folder / NAME, umask=0o077, TZ="Pacific/Kiritimati", LC_ALL="C.UTF-8")
     for path in tarball.parent.iterdir():
         assert (again.parent / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def clients(folder):
+    """Runs the script of make dist-clients. Returns the wheel and the npm tarball."""
+    done = subprocess.run([sys.executable, "tests/tools/dist-clients", VERSION, folder], cwd=ROOT,
+                          capture_output=True, text=True, check=True)
+    return [Path(line) for line in done.stdout.splitlines()]
+
+
+def test_packages_of_the_clients(tmp_path):
+    """The wheel's list has the hash of each member, and it can be imported from where pip would unpack it; the npm
+    tarball has the files that its description names."""
+    wheel, tarball = clients(tmp_path)
+    with zipfile.ZipFile(wheel) as packed:
+        [record] = [name for name in packed.namelist() if name.endswith(".dist-info/RECORD")]
+        rows = list(csv.reader(packed.read(record).decode().splitlines()))
+        assert [name for name, *_ in rows] == packed.namelist()
+        for name, digest, size in rows[:-1]:
+            data = packed.read(name)
+            hashed = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+            assert (digest, size) == (f"sha256={hashed}", str(len(data))), name
+        packed.extractall(tmp_path / "site")
+    done = subprocess.run([sys.executable, "-Bc", "import leat; print(leat.Queue('x').name)"], cwd=tmp_path,
+                          capture_output=True, text=True, check=True,
+                          env={"PYTHONPATH": str(tmp_path / "site"), "PATH": os.environ["PATH"]})
+    assert done.stdout == "x\n"
+    found = members(tarball)
+    package = json.loads(found["package.json"][2])
+    assert package["version"] == VERSION and {package["main"], package["types"], "README.md"} <= set(found)
+
+
+def test_packages_of_the_clients_are_reproducible(tmp_path):
+    """Two runs make the same bytes."""
+    one, two = clients(tmp_path / "one"), clients(tmp_path / "two")
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
 
 
 def test_no_source_is_an_error(tmp_path):

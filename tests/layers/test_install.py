@@ -35,6 +35,7 @@ def test_install_and_uninstall(tmp_path, prefix):
                 "share/doc/leat/README.md", "share/bash-completion/completions/leat",
                 "share/zsh/site-functions/_leat", "share/fish/vendor_completions.d/leat.fish",
                 "share/leat/examples/nightly.service", "share/leat/examples/nightly.timer",
+                "share/leat/clients/leat.py", "share/leat/clients/leat.js", "share/leat/clients/leat.d.ts",
                 "share/leat/examples/archive.sh", "share/leat/examples/leatd-strict.conf"}
     assert {f"{inside}/{name}" for name in expected} | {"etc/logrotate.d/leat"} <= files(tmp_path)
     unit = (tmp_path / inside / "lib/systemd/system/leatd@.service").read_text()

@@ -1,5 +1,4 @@
 """The programs of tests/producers work against a real worker, and the manual shows parts of them."""
-import fcntl
 import os
 import re
 import shlex
@@ -9,8 +8,9 @@ import sys
 
 import pytest
 
-from harness.daemon import BUILD, ROOT
+from harness.daemon import ROOT
 from harness.functions.signing import Key
+from harness.node import node_modules
 from harness.queue import KEYS
 
 PRODUCERS = ROOT / 'tests/producers'
@@ -25,7 +25,6 @@ MANUAL = {
 }
 BYTES = b'\x00\x01\xfe\xff\n'
 RAN = ['index', 'plain 640', 'three 64', 'two']
-NPM_SECONDS = 90
 
 
 def built(folder):
@@ -40,50 +39,6 @@ def built(folder):
     return [str(program)]
 
 
-def resolves_ioredis(modules):
-    return subprocess.run(['node', '-e', 'require("ioredis")'], env=dict(os.environ, NODE_PATH=modules),
-                          cwd='/', capture_output=True, timeout=NPM_SECONDS, check=False).returncode == 0
-
-
-def node_modules():
-    """NODE_PATH for a program that needs ioredis, which Debian does not have. Skips the test if it cannot be
-    installed."""
-    if not shutil.which('node'):
-        pytest.skip('no node here')
-    given, own = os.environ.get('NODE_PATH', ''), BUILD / 'node'
-    if resolves_ioredis(given):
-        return given
-    own.mkdir(exist_ok=True)
-    # one test runs npm, and the others wait; a half-finished installation of another process would be found,
-    # too
-    with open(own / 'lock', 'w', encoding='ascii') as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (own / 'node_modules').exists():
-            install_ioredis(own)
-    return str(own / 'node_modules')
-
-
-def install_ioredis(own):
-    """Installs ioredis into node_modules in one step, so that it is complete or absent."""
-    if not shutil.which('npm'):
-        pytest.skip('no ioredis for node here (NODE_PATH), and no npm to get it')
-    fresh = own / 'fresh'
-    shutil.rmtree(fresh, ignore_errors=True)
-    try:
-        done = subprocess.run(['npm', 'install', '--no-audit', '--no-fund', '--no-save', '--ignore-scripts',
-                               '--fetch-retries=0', '--cache', str(own / 'cache'), '--prefix', str(fresh),
-                               'ioredis@5'],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=NPM_SECONDS,
-                              check=False)
-        said = [line for line in done.stderr.splitlines() if re.match('npm err', line, re.I)]
-        why = (said or ['it fails'])[:1] if done.returncode else []
-    except subprocess.TimeoutExpired:
-        why = [f'not within {NPM_SECONDS} s']
-    if why:
-        pytest.skip(f'npm cannot get ioredis: {why[0]}')
-    (fresh / 'node_modules').rename(own / 'node_modules')
-
-
 def produce(language, folder, server, **env):
     """Runs the program and returns the completed process."""
     env = dict(os.environ, REDIS_SOCKET=server.socket, **env)
@@ -94,7 +49,7 @@ def produce(language, folder, server, **env):
         tool.chmod(0o755)
         env['PATH'] = f'{folder}:{env["PATH"]}'
     if language == 'cjs':
-        env['NODE_PATH'] = node_modules()
+        env['NODE_PATH'] = node_modules('ioredis', 5)
     argv = built(folder) if language == 'c' else [*COMMANDS[language], str(path)]
     return subprocess.run(argv, env=env, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=120, check=False)

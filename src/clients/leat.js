@@ -1,0 +1,186 @@
+/* Adds tasks to leat's queues, waits for their results, and cancels them. Needs a client of the package redis
+ * (node-redis 4 or 5) or ioredis (5), and nothing else; leat.d.ts has the types.
+ *
+ *   const { Queue } = require('leat');
+ *
+ *   const queue = new Queue('thumbnails', client);
+ *   const task = await queue.add('make thumbs', { env: { SIZE: 640 }, lane: 'alice', resultTtl: '1h' });
+ *   console.log((await task.wait(60_000)).stdout);
+ *
+ * leat-protocol(7) explains the fields of a task. */
+'use strict';
+
+const SUFFIXES = ['bell', 'waiting', 'delayed', 'names', 'conf', 'stats', 'lanes', 'laned', 'go', 'running',
+  'dead', 'workers', 'cancel', 'awaited'];
+const FIELDS = new Set(['command', 'payload', 'id', 'unique', 'unique_for', 'unique_next', 'lane', 'delay', 'at',
+  'expires', 'directory', 'timeout', 'max_attempts', 'max_output', 'result_ttl', 'live', 'memory_max', 'memory_high',
+  'pids_max', 'cpu_max', 'cpu_weight', 'io_weight']);
+const DURATIONS = new Set(['unique_for', 'delay', 'timeout', 'result_ttl']);
+const BLOCK_MS = 20000; // the longest blocking read
+
+/* The task is wrong; it was not added, and would not be if it was added again. */
+class Refused extends Error {}
+Refused.prototype.name = 'Refused';
+
+/* The queue is at its length limit; add the task later. */
+class Full extends Error {}
+Full.prototype.name = 'Full';
+
+/* A value as the protocol wants it. Numbers that are durations are milliseconds, as everywhere in Node. */
+function valueOf(name, value) {
+  if (Buffer.isBuffer(value)) return value;
+  if (value instanceof Uint8Array) return Buffer.from(value);
+  if (value instanceof Date) return name === 'expires' ? String(value.getTime() / 1000) : String(value.getTime());
+  if (DURATIONS.has(name) && typeof value === 'number') return `${Math.round(value)}ms`;
+  return value === true ? '1' : String(value);
+}
+
+/* The fields of a task as [name, value] of the protocol. */
+function pairsOf(task) {
+  const pairs = [];
+  for (const [key, value] of Object.entries(task)) {
+    const name = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    if (value === undefined || value === null || value === false) continue;
+    if (key === 'env') {
+      for (const [variable, one] of Object.entries(value)) pairs.push([variable, valueOf('', one)]);
+    } else if (FIELDS.has(name)) {
+      pairs.push([name, valueOf(name, value)]);
+    } else {
+      throw new Refused(`${key}: no such field; give variables of the task as env: { ${key}: … }`);
+    }
+  }
+  return pairs;
+}
+
+/* A task as an object of the list that leat_add_many takes. */
+function jsonOf(task) {
+  return Object.fromEntries(pairsOf(task).map(([name, value]) => {
+    if (Buffer.isBuffer(value) && !value.equals(Buffer.from(value.toString()))) {
+      throw new Refused(`${name}: not UTF-8, which JSON needs; give it to add()`);
+    }
+    return [name, value.toString()];
+  }));
+}
+
+/* Sends a command by a client of either package. */
+function send(client, parts) {
+  return typeof client.call === 'function' ? client.call(...parts) : client.sendCommand(parts);
+}
+
+function errorOf(error) {
+  const [, kind, rest] = /^(REFUSED|FULL) ([^]*)$/.exec(error.message) ?? [];
+  const Kind = { REFUSED: Refused, FULL: Full }[kind];
+  return Kind ? new Kind(rest, { cause: error }) : error;
+}
+
+/* The result from the fields of its entry, [name, value …]. */
+function resultOf(tid, flat) {
+  const row = {};
+  for (let i = 0; i + 1 < flat.length; i += 2) row[flat[i]] = String(flat[i + 1]);
+  const used = (row.usage ?? '').split(' ').filter(Boolean);
+  const usage = {};
+  for (let i = 0; i + 1 < used.length; i += 2) usage[used[i]] = Number(used[i + 1]);
+  return {
+    tid,
+    state: row.state,
+    succeeded: row.state === 'success',
+    cause: row.cause ?? '',
+    status: /^\d+$/.test(row.status ?? '') ? Number(row.status) : null,
+    reason: row.reason ?? '',
+    stdout: row.stdout ?? '',
+    stderr: row.stderr ?? '',
+    attempt: Number(row.attempt ?? 0),
+    worker: row.worker ?? '',
+    durationMs: Number(row.duration_us ?? 0) / 1000,
+    usage,
+  };
+}
+
+/* A connection of its own for blocking reads. A broken one rejects the read, so that needs no listener. */
+async function openReader(client) {
+  const reader = client.duplicate();
+  reader.on('error', () => {});
+  if (typeof client.call !== 'function') await reader.connect();
+  return reader;
+}
+
+/* A task that was added. */
+class Task {
+  constructor(queue, tid, isNew, kept) {
+    this.tid = tid;
+    this.new = isNew;
+    Object.defineProperty(this, 'queue', { value: queue });
+    Object.defineProperty(this, 'resultKept', { value: kept });
+  }
+
+  async wait(timeoutMs) {
+    if (!this.resultKept) {
+      throw new Error(`task ${this.tid}: no result is kept; add the task with resultTtl: '1h'`);
+    }
+    return this.queue.wait(this.tid, timeoutMs);
+  }
+
+  cancel() {
+    return this.queue.cancel(this.tid);
+  }
+}
+
+/* A queue. It has the name of the stream. */
+class Queue {
+  constructor(name, client, group = 'leat') {
+    this.name = name;
+    this.client = client;
+    this.group = group;
+    this.prefix = /^[^{]*\{[^}]+\}/.test(name) ? name : `{${name}}`;
+  }
+
+  async call(name, keys, ...parts) {
+    try {
+      return await send(this.client, ['FCALL', name, String(keys.length), ...keys, ...parts]);
+    } catch (error) {
+      throw errorOf(error);
+    }
+  }
+
+  async add(command, options = {}) {
+    const task = typeof command === 'string' ? { ...options, command } : command;
+    const [what, tid] = await this.call('leat_add', [this.name], ...pairsOf(task).flat());
+    return new Task(this, String(tid), String(what) === 'new', Boolean(task.resultTtl));
+  }
+
+  async addMany(tasks) {
+    const answer = await this.call('leat_add_many', [this.name], JSON.stringify(tasks.map(jsonOf)));
+    return tasks.map((task, i) =>
+      new Task(this, String(answer[2 * i + 1]), String(answer[2 * i]) === 'new', Boolean(task.resultTtl)));
+  }
+
+  async wait(tid, timeoutMs = Infinity) {
+    const deadline = performance.now() + timeoutMs;
+    const key = `${this.prefix}:result:${tid}`;
+    const reader = await openReader(this.client);
+    try {
+      for (;;) {
+        const left = Math.max(0, Math.round(Math.min(BLOCK_MS, deadline - performance.now())));
+        const block = left > 0 ? ['BLOCK', String(left)] : [];
+        const reply = await send(reader, ['XREAD', ...block, 'STREAMS', key, '0']);
+        if (reply) {
+          const entries = Array.isArray(reply) ? reply[0][1] : Object.values(reply)[0];
+          return resultOf(tid, entries[0][1]);
+        }
+        if (left === 0) return null;
+      }
+    } finally {
+      await (reader.destroy ?? reader.disconnect).call(reader);
+    }
+  }
+
+  async cancel(tid) {
+    const keys = [this.name, ...SUFFIXES.map((suffix) => `${this.prefix}:${suffix}`)];
+    for (;;) {
+      const [, state] = await this.call('leat_cancel', keys, this.group, '1', tid, '');
+      if (String(state) !== 'later') return String(state) !== 'gone';
+    }
+  }
+}
+
+module.exports = { Queue, Task, Refused, Full };
