@@ -162,7 +162,7 @@ def known(queue, folder, base_config):
 def test_tasks_are_completed(complete, known, offered):
     """Commands for tasks complete ids and labels that need no quotes; those for dead letters only these."""
     everything = sorted([*known.alive, known.dead, 'broken', 'monthly/report'])
-    for command in ('show', 'logs', 'wait', 'cancel'):
+    for command in ('show', 'explain', 'logs', 'wait', 'cancel'):
         offered(everything, command, '')
     offered(['monthly/report'], 'show', 'broken', 'mon')
     for verb in ('show', 'retry', 'drop'):
