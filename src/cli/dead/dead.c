@@ -51,20 +51,15 @@ static const char help[] =
 
 /* ---- actions */
 
-static bool has_filter(const struct dead_options *options)
-{
-    return options->cause || options->lane || options->command || options->older_ms >= 0 ||
-           options->newer_ms >= 0;
-}
-
 /* Without a selection nothing is selected, except for a list. */
 static int check_choice(const struct cli *cli, const struct dead_options *options,
                         bool may_be_empty)
 {
-    if (options->id_count > 0 && (options->all || has_filter(options))) {
+    if (options->id_count > 0 && (options->all || row_filter_is_set(&options->filter))) {
         return cli_usage(cli, "give ids, or --all or filters, not both");
     }
-    if (options->id_count == 0 && !options->all && !has_filter(options) && !may_be_empty) {
+    if (options->id_count == 0 && !options->all && !row_filter_is_set(&options->filter) &&
+        !may_be_empty) {
         return cli_usage(cli, "missing operand: give ids, --all, or a filter");
     }
     return EX_OK;
@@ -116,33 +111,15 @@ static int run_action(struct cli *cli, const char *name, struct dead_options *op
     return cli_usage(cli, "unknown action: %s;%s use list, show, retry or drop", name, hint);
 }
 
-/* Refuses a cause that does not exist: it is a typing error, and would select nothing. */
-static int check_cause(const struct cli *cli, const struct cli_option *option, const char *cause)
-{
-    static const char *const causes[] = {
-        "exit",    "signal",   "killed", "oom",   "timeout", "output-limit", "cannot-execute",
-        "refused", "reported", "check",  "crash", "expired", "vanished",     "damaged"};
-    char hint[64];
-
-    (void)option;
-    for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
-        if (strcmp(cause, causes[i]) == 0) {
-            return EX_OK;
-        }
-    }
-    cli_suggest(cause, causes, sizeof causes / sizeof *causes, hint, sizeof hint);
-    return cli_usage(cli, "--cause: unknown cause %s%s%s", cause, *hint ? ";" : "", hint);
-}
-
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct dead_options options = {.older_ms = -1, .newer_ms = -1, .limit = -1};
+    struct dead_options options = {.filter = ROW_FILTER_ANY, .limit = -1};
     const struct cli_option known[] = {
-        {"--cause", .text = &options.cause, .take = check_cause},
-        {"--older-than", .duration_ms = &options.older_ms},
-        {"--newer-than", .duration_ms = &options.newer_ms},
-        {"--lane", .text = &options.lane},
-        {"--command", .text = &options.command},
+        {"--cause", .text = &options.filter.cause, .take = row_filter_check_cause},
+        {"--older-than", .duration_ms = &options.filter.older_ms},
+        {"--newer-than", .duration_ms = &options.filter.newer_ms},
+        {"--lane", .text = &options.filter.lane},
+        {"--command", .text = &options.filter.command},
         {"--all", .flag = &options.all},
         {"--dry-run", .flag = &options.dry_run},
         {"--yes", .flag = &options.yes},

@@ -11,6 +11,7 @@
 #include "cli/lib/cli.h"
 #include "cli/lib/entry_id.h"
 #include "cli/lib/progress.h"
+#include "cli/lib/row_filter.h"
 #include "cli/lib/table.h"
 #include "cli/show/show.h"
 
@@ -18,9 +19,8 @@ struct dead_options {
     char **ids; /* of tasks or of dead letters' entries, or labels; none: the filters choose */
     size_t id_count;
     bool all, dry_run, yes, json, payload;
-    const char *cause, *lane, *command; /* NULL: any */
-    int64_t older_ms, newer_ms;         /* −1: any */
-    int64_t limit;                      /* of rows that are listed; 0: none */
+    struct row_filter filter;
+    int64_t limit; /* of rows that are listed; 0: none */
 };
 
 /* The selected dead letters. Letters that are added after the selection do not belong to it, above

@@ -2,7 +2,6 @@
  * leat dead: selecting dead letters. Only letters that ids name are kept in memory; filters are
  * applied again, page by page, in each walk.
  */
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,55 +14,9 @@
 #include "queue/calls.h"
 #include "view/reply_fields.h"
 
-/* ---- filters */
-
-/* Returns a control character that the pattern does not contain, or NUL if it contains all. */
-static char unused_control(const char *glob)
-{
-    for (int c = 1; c < ' '; c++) {
-        if (!strchr(glob, c)) {
-            return (char)c;
-        }
-    }
-    return '\0';
-}
-
-/* fnmatch stops at a NUL, so NULs of the command are replaced: what follows them must count. */
-static bool glob_matches(const char *glob, struct bytes command)
-{
-    char instead = unused_control(glob), *text = malloc(command.size + 1);
-    bool matches = text;
-
-    for (size_t i = 0; i < command.size && matches; i++) {
-        text[i] = command.data[i] ? command.data[i] : instead;
-        matches = text[i] != '\0';
-    }
-    if (matches) {
-        text[command.size] = '\0';
-        matches = fnmatch(glob, text, 0) == 0;
-    }
-    free(text);
-    return matches;
-}
-
 static bool passes(const struct dead_choice *choice, const struct redisReply *row)
 {
-    const struct dead_options *options = choice->options;
-    int64_t age_ms = choice->now_ms - fields_number(row, "died_ms", 0);
-
-    if (options->cause && !bytes_equal(fields_bytes(row, "cause"), options->cause)) {
-        return false;
-    }
-    if (options->lane && !bytes_equal(fields_bytes(row, "lane"), options->lane)) {
-        return false;
-    }
-    if (options->older_ms >= 0 && age_ms < options->older_ms) {
-        return false;
-    }
-    if (options->newer_ms >= 0 && age_ms > options->newer_ms) {
-        return false;
-    }
-    return !options->command || glob_matches(options->command, rows_command(row));
+    return row_filter_passes(&choice->options->filter, row, "died_ms", choice->now_ms);
 }
 
 /* ---- walking */
@@ -138,7 +91,7 @@ int dead_walk(struct dead_choice *choice, dead_visit *visit, void *context)
     int status = EX_OK;
 
     if (!choice->named) {
-        return rows_walk(choice->cli, "dead", choice->options->command, visit_row, &walk);
+        return rows_walk(choice->cli, "dead", choice->options->filter.command, visit_row, &walk);
     }
     for (size_t i = 0; i < choice->named_count && more && status == EX_OK; i++) {
         status = visit_named(choice, &choice->named[i], visit, context, &more);

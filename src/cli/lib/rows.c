@@ -18,7 +18,7 @@
 
 #define PAGE 200         /* rows per call: Redis reads whole entries, with their payloads */
 #define FIELD_PREVIEW 64 /* bytes of a field's value in a row, as in view.lua */
-#define CURSOR_SIZE 64   /* more than an entry id and a letter */
+#define CURSOR_SIZE 256  /* more than a letter and an entry id, or the name of a lane */
 
 static const char *first_cursor(const char *what)
 {
@@ -28,13 +28,13 @@ static const char *first_cursor(const char *what)
     return strcmp(what, "dead") == 0 ? "0-0" : "0";
 }
 
-/* Visits one page. *more becomes false after the last page, or if the visitor stops. */
+/* Visits one page. The cursor becomes that of the next page, or empty after the last one. *more
+ * becomes false if the visitor stops. */
 static int walk_page(struct cli *cli, const char *what, bool whole, char *cursor, rows_visit *visit,
                      void *context, bool *more)
 {
     struct command command = {0};
     struct redisReply *reply;
-    struct bytes next;
     int status;
 
     queue_list(&command, &cli->queue, what, cursor, PAGE, whole);
@@ -43,28 +43,69 @@ static int walk_page(struct cli *cli, const char *what, bool whole, char *cursor
         return status;
     }
 
-    *more = true;
     for (size_t i = 0; i < reply->element[2]->elements && *more; i++) {
         *more = visit(context, reply->element[2]->element[i]);
     }
-    next = fields_value(reply->element[1]);
-    *more = *more && next.size > 0 && next.size < CURSOR_SIZE;
-    bytes_copy(next, cursor, CURSOR_SIZE);
+    bytes_copy(fields_value(reply->element[1]), cursor, CURSOR_SIZE);
     freeReplyObject(reply);
     return EX_OK;
+}
+
+/* Visits the pages from this cursor on, until one that begins with `end`. *more becomes false if
+ * the visitor stops. */
+static int walk_from(struct cli *cli, const char *what, bool whole, char *cursor, char end,
+                     rows_visit *visit, void *context, bool *more)
+{
+    int status = EX_OK;
+
+    while (*more && *cursor != end && *cursor && status == EX_OK) {
+        status = walk_page(cli, what, whole, cursor, visit, context, more);
+    }
+    return status;
 }
 
 int rows_walk(struct cli *cli, const char *what, bool whole, rows_visit *visit, void *context)
 {
     char cursor[CURSOR_SIZE];
     bool more = true;
-    int status = EX_OK;
 
     (void)snprintf(cursor, sizeof cursor, "%s", first_cursor(what));
-    while (more && status == EX_OK) {
-        status = walk_page(cli, what, whole, cursor, visit, context, &more);
+    return walk_from(cli, what, whole, cursor, '\0', visit, context, &more);
+}
+
+/* Passes rows on as long as they are of the lane. */
+struct lane_walk {
+    const char *lane;
+    rows_visit *visit;
+    void *context;
+    bool more; /* the visitor has not stopped */
+};
+
+static bool visit_of_lane(void *context, const struct redisReply *row)
+{
+    struct lane_walk *walk = context;
+
+    if (!bytes_equal(fields_bytes(row, "lane"), walk->lane)) {
+        return false;
     }
-    return status;
+    walk->more = walk->visit(walk->context, row);
+    return walk->more;
+}
+
+int rows_walk_lane(struct cli *cli, const char *lane, bool whole, rows_visit *visit, void *context)
+{
+    struct lane_walk walk = {lane, visit, context, true};
+    char cursor[CURSOR_SIZE];
+    bool more = true;
+    int status;
+
+    /* a longer name is that of no lane; what is found by its beginning is not passed on */
+    (void)snprintf(cursor, sizeof cursor, "L%s", lane);
+    status = walk_from(cli, "ready", whole, cursor, '\0', visit_of_lane, &walk, &more);
+    (void)snprintf(cursor, sizeof cursor, "%s", first_cursor("ready"));
+    return status != EX_OK
+               ? status
+               : walk_from(cli, "ready", whole, cursor, 'l', visit, context, &walk.more);
 }
 
 struct bytes rows_command(const struct redisReply *row)

@@ -15,10 +15,14 @@
 /* Called for each row. Returns true to continue. */
 typedef bool rows_visit(void *context, const struct redisReply *row);
 
-/* Visits the rows of a list: "ready", "running", "waiting" or "dead". With whole, rows of dead
- * letters have a whole_command if the command is longer than a preview. Returns 0, or an exit
- * status after printing the error. */
+/* Visits the rows of a list: "ready", "running", "waiting" or "dead". With whole, rows have a
+ * whole_command if the command is longer than a preview. Returns 0, or an exit status after
+ * printing the error. */
 int rows_walk(struct cli *cli, const char *what, bool whole, rows_visit *visit, void *context);
+
+/* The same for the ready tasks that wait in a lane, and then for all that wait in none: the lane's
+ * next one may be among these. */
+int rows_walk_lane(struct cli *cli, const char *lane, bool whole, rows_visit *visit, void *context);
 
 /* The whole command if the row has it, or else its preview. */
 struct bytes rows_command(const struct redisReply *row);

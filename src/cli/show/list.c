@@ -6,12 +6,16 @@
 
 #include "base/clock.h"
 #include "cli/lib/cli.h"
+#include "cli/lib/output.h"
+#include "cli/lib/row_filter.h"
 #include "cli/lib/rows.h"
 #include "cli/lib/table.h"
+#include "cli/show/list_format.h"
 #include "view/moment.h"
 #include "view/reply_fields.h"
 
 #define DEFAULT_LIMIT 20
+#define DEFAULT_SEARCH 100000
 
 static const char help[] =
     "Usage: leat list [OPTION]...\n"
@@ -21,14 +25,28 @@ static const char help[] =
     "its lane, or the cause of death. COMMAND also shows the task's fields, and after\n"
     "'<' the beginning of its payload. A narrow terminal has fewer columns.\n"
     "\n"
+    "Filters; a task must match all of them:\n"
+    "  --state STATE     it is ready, running, delayed, retrying or dead\n"
+    "  --lane NAME       it is in this lane; '' means no lane\n"
+    "  --label GLOB      its label matches GLOB, such as 'order-*'\n"
+    "  --worker GLOB     the name or the host of its worker matches GLOB\n"
+    "  --command GLOB    its whole command matches GLOB, such as 'make *'\n"
+    "  --cause CAUSE     it is dead, of this cause; see leat dead --help\n"
+    "  --older-than AGE  it was enqueued more than AGE ago, such as 2d\n"
+    "  --newer-than AGE  it was enqueued less than AGE ago\n"
+    "\n"
     "Options:\n"
-    "  --state STATE  only ready, running, delayed, retrying or dead ones\n"
-    "  --limit N      list at most N tasks of each state (default: 20); 0 lists all\n"
-    "  --json         print a JSON array of objects\n"
-    "  -q, -c, -h     see leat --help\n"
+    "  --limit N         list at most N tasks of each state (default: 20); 0 lists all\n"
+    "  --search N        with filters: look at no more than N tasks of each state\n"
+    "                    (default: 100000); 0 looks at all\n"
+    "  --format TEXT     print TEXT for each task, with its members in braces, such\n"
+    "                    as '{tid}\\t{command}'; leat-list(1) lists them\n"
+    "  --json            print a JSON array of objects\n"
+    "  -q, -c, -h        see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q thumbnails list --state running\n"
+    "  leat -q thumbnails list --lane archive --older-than 1h --format '{tid}'\n"
     "  leat -q thumbnails list --limit 0 --json | jq -r '.[].tid'\n"
     "\n"
     "Exit codes:\n"
@@ -42,6 +60,9 @@ static const char *const states[] = {"running", "ready", "retrying", "delayed", 
 struct listing {
     const char *state; /* the state that is being listed */
     int64_t limit, shown, now_ms;
+    int64_t search, seen; /* search 0: all */
+    struct row_filter filter;
+    const char *format; /* NULL: a table, or JSON */
     bool json, cut;
     int status;
     struct table table;
@@ -117,12 +138,40 @@ static void add_row(struct listing *listing, const struct redisReply *row)
     rows_add_command(table, row);
 }
 
+static int print_line(const char *format, const struct redisReply *row)
+{
+    struct buffer line = BUFFER_INIT;
+    int status;
+
+    list_format_append(format, row, &line);
+    status = output_write(&line);
+    buffer_free(&line);
+    return status;
+}
+
+/* Whether the search may go on. It ends after a number of tasks, so that it costs Redis no more. */
+static bool may_search(struct listing *listing)
+{
+    if (listing->search == 0 || !row_filter_is_set(&listing->filter)) {
+        return true;
+    }
+    if (listing->seen++ == listing->search) {
+        cli_error("searched only the first %lld %s tasks; --search 0 searches all",
+                  (long long)listing->search, listing->state);
+    }
+    return listing->seen <= listing->search;
+}
+
 static bool visit(void *context, const struct redisReply *row)
 {
     struct listing *listing = context;
 
-    if (!bytes_equal(fields_bytes(row, "state"), listing->state) && !follows(row) &&
-        !is_held(row)) {
+    if (!may_search(listing)) {
+        return false;
+    }
+    if ((!bytes_equal(fields_bytes(row, "state"), listing->state) && !follows(row) &&
+         !is_held(row)) ||
+        !row_filter_passes(&listing->filter, row, "enqueued_ms", listing->now_ms)) {
         return true;
     }
     if (listing->limit > 0 && listing->shown == listing->limit) {
@@ -132,6 +181,8 @@ static bool visit(void *context, const struct redisReply *row)
     listing->shown++;
     if (listing->json) {
         listing->status = rows_array_add(&listing->array, rows_json(row));
+    } else if (listing->format) {
+        listing->status = print_line(listing->format, row);
     } else {
         add_row(listing, row);
     }
@@ -140,18 +191,39 @@ static bool visit(void *context, const struct redisReply *row)
     return listing->status == EX_OK && !ferror(stdout);
 }
 
+/* Only dead letters have a cause, and only what a worker has or had names one. */
+static bool may_match(const struct row_filter *filter, const char *state)
+{
+    bool is_dead = strcmp(state, "dead") == 0, is_running = strcmp(state, "running") == 0;
+
+    return (!filter->cause || is_dead) && (!filter->worker || is_dead || is_running);
+}
+
+static int walk(struct cli *cli, struct listing *listing, const char *what)
+{
+    const char *lane = listing->filter.lane;
+    bool whole = listing->filter.command || listing->format;
+
+    return lane && *lane && strcmp(what, "ready") == 0
+               ? rows_walk_lane(cli, lane, whole, visit, listing)
+               : rows_walk(cli, what, whole, visit, listing);
+}
+
 static int walk_state(struct cli *cli, struct listing *listing, const char *state)
 {
     bool delayed = strcmp(state, "delayed") == 0;
     bool waiting = delayed || strcmp(state, "retrying") == 0;
     int status;
 
+    if (!may_match(&listing->filter, state)) {
+        return EX_OK;
+    }
     listing->state = state;
-    listing->shown = 0;
-    status = rows_walk(cli, waiting ? "waiting" : state, false, visit, listing);
+    listing->shown = listing->seen = 0;
+    status = walk(cli, listing, waiting ? "waiting" : state);
     /* tasks that follow another one are listed as delayed */
     if (delayed && status == EX_OK && listing->status == EX_OK) {
-        status = rows_walk(cli, "following", false, visit, listing);
+        status = walk(cli, listing, "following");
     }
     return status != EX_OK ? status : listing->status;
 }
@@ -167,6 +239,9 @@ static int list(struct cli *cli, struct listing *listing, const char *state)
     }
     if (status != EX_OK) {
         return status;
+    }
+    if (listing->format) {
+        return EX_OK;
     }
     if (!listing->json) {
         return rows_print(&listing->table, "tasks", listing->cut ? listing->limit : 0, true);
@@ -203,16 +278,33 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct listing listing = {
         .limit = DEFAULT_LIMIT,
+        .search = DEFAULT_SEARCH,
+        .filter = ROW_FILTER_ANY,
         .now_ms = clock_wall_ms(),
         .table = {.columns = columns, .column_count = sizeof columns / sizeof *columns},
     };
     const char *state = NULL;
-    const struct cli_option options[] = {{"--state", .text = &state, .take = check_state},
-                                         {"--limit", .number = &listing.limit},
-                                         {"--json", .flag = &listing.json},
-                                         {0}};
+    struct row_filter *filter = &listing.filter;
+    const struct cli_option options[] = {
+        {"--state", .text = &state, .take = check_state},
+        {"--lane", .text = &filter->lane},
+        {"--label", .text = &filter->label},
+        {"--worker", .text = &filter->worker},
+        {"--command", .text = &filter->command},
+        {"--cause", .text = &filter->cause, .take = row_filter_check_cause},
+        {"--older-than", .duration_ms = &filter->older_ms},
+        {"--newer-than", .duration_ms = &filter->newer_ms},
+        {"--limit", .number = &listing.limit},
+        {"--search", .number = &listing.search},
+        {"--format", .text = &listing.format, .take = list_format_check},
+        {"--json", .flag = &listing.json},
+        {0},
+    };
     int status = cli_options(cli, argc, argv, CLI_NO_OPERANDS, options);
 
+    if (status == EX_OK && listing.json && listing.format) {
+        status = cli_usage(cli, "give --json or --format, not both");
+    }
     if (status != EX_OK) {
         return status;
     }

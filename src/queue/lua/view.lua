@@ -236,9 +236,14 @@ local function row(task, state, extra)
   return list
 end
 
--- A row of a list: it also has the beginnings of the payload and the fields.
-local function listed(task, state, extra)
+-- A row of a list: it also has the beginnings of the payload and the fields, and whole_command if that is wanted and
+-- longer than in the row.
+local function listed(q, task, state, extra)
   local list, payload = row(task, state, extra), field(task, 'payload') or ''
+  local command = q.wants_whole and field(task, 'command') or ''
+  if #command > PREVIEW then
+    list[#list + 1], list[#list + 2] = 'whole_command', command
+  end
   list[#list + 1], list[#list + 2] = 'payload_start', payload:sub(1, PREVIEW)
   list[#list + 1], list[#list + 2] = 'fields_start', field_starts(task)
   return list
@@ -299,7 +304,7 @@ local function list_lanes(q, start, limit, rows)
     end
     local list = leat.read_waiting(q, leat.lane_tid(member))
     if list then
-      rows[#rows + 1] = listed(decode('w', list), 'ready', {})
+      rows[#rows + 1] = listed(q, decode('w', list), 'ready', {})
     end
   end
   return #page == limit and 'l' .. str(start + limit) or ''
@@ -307,14 +312,17 @@ end
 
 local function list_ready(q, cursor, limit, rows)
   local kind = cursor:sub(1, 1)
-  if kind == 'l' then
+  if kind == 'L' then
+    local start = redis.call('ZLEXCOUNT', q[LANED], '-', '(' .. cursor:sub(2) .. '\0')
+    return list_lanes(q, start, math.min(limit, PAGE), rows)
+  elseif kind == 'l' then
     return list_lanes(q, number_arg(cursor:sub(2), 'the cursor'), math.min(limit, PAGE), rows)
   end
   local key, after = stream_of(q, cursor)
   local _, last = group_info(q, key)
   local tasks, following = page_of(key, kind, after == '0-0' and last or after, limit)
   for i, task in ipairs(tasks) do
-    rows[i] = listed(task, 'ready', {})
+    rows[i] = listed(q, task, 'ready', {})
   end
   if following ~= '' then
     return kind .. following
@@ -323,12 +331,9 @@ local function list_ready(q, cursor, limit, rows)
 end
 
 -- A running task's attempts include the one that runs.
-local function running_row(make, task, record, extra)
+local function running_extra(task, record)
   task.attempts = record.attempt
-  for _, value in ipairs({ 'worker', record.consumer, 'attempt', record.attempt, 'begun_ms', record.begun }) do
-    extra[#extra + 1] = value
-  end
-  return make(task, 'running', extra)
+  return { 'worker', record.consumer, 'attempt', record.attempt, 'begun_ms', record.begun }
 end
 
 -- Both halves of an id have up to 64 bits, more than a number holds: longer text is larger.
@@ -373,14 +378,14 @@ local function list_running(q, cursor, limit, rows)
     end
     local task = fetch(q, found[i].token)
     if task then
-      rows[#rows + 1] = running_row(listed, task, found[i].record, {})
+      rows[#rows + 1] = listed(q, task, 'running', running_extra(task, found[i].record))
     end
   end
   if is_full(q) then
     return found[#found].tid
   end
   for _, task in ipairs(redis.call('EXISTS', q[GO]) == 1 and leat.deferred(q) or {}) do
-    rows[#rows + 1] = listed(task, 'held', { 'worker', task.deferred_by })
+    rows[#rows + 1] = listed(q, task, 'held', { 'worker', task.deferred_by })
   end
   return ''
 end
@@ -396,7 +401,7 @@ local function list_waiting(q, cursor, limit, rows)
     local list = leat.read_waiting(q, page[i])
     if list then
       local task = decode('w', list)
-      rows[#rows + 1] = listed(task, waiting_state(q, task), { 'due_ms', due_of(page[i + 1]) })
+      rows[#rows + 1] = listed(q, task, waiting_state(q, task), { 'due_ms', due_of(page[i + 1]) })
     end
   end
   return #page == limit * 2 and str(start + limit) or ''
@@ -412,20 +417,16 @@ local function list_following(q, cursor, _, rows)
   for i = 2, #page[2], 2 do
     local list = leat.read_waiting(q, page[2][i]:match('^%S*'))
     if list then
-      rows[#rows + 1] = listed(decode('w', list), 'following', {})
+      rows[#rows + 1] = listed(q, decode('w', list), 'following', {})
     end
   end
   return page[1] == '0' and '' or page[1]
 end
 
-local function list_dead(q, cursor, limit, rows, wants_whole)
+local function list_dead(q, cursor, limit, rows)
   local tasks, following = page_of(q[DEAD], 'd', cursor, limit)
   for i, task in ipairs(tasks) do
-    local extra, command = dead_extra(task.token:sub(2), task.fields), wants_whole and field(task, 'command') or ''
-    if #command > PREVIEW then
-      extra[#extra + 1], extra[#extra + 2] = 'whole_command', command
-    end
-    rows[i] = listed(task, 'dead', extra)
+    rows[i] = listed(q, task, 'dead', dead_extra(task.token:sub(2), task.fields))
   end
   return following
 end
@@ -437,7 +438,8 @@ local LISTS = {
 -- leat_list.
 -- KEYS: all.
 -- ARGV: group, what (ready, running, waiting, following, dead), cursor (at first: ready g0-0, dead 0-0, others 0),
--- how many rows at most (1000), 1 for whole_command of dead letters whose command a row cuts short.
+-- how many rows at most (1000), 1 for whole_command of tasks whose command a row cuts short. For ready, the cursor 'L' and
+-- the name of a lane begins with the waiting tasks of that lane.
 -- Reply: PROTOCOL, next cursor ('': no more), rows of {name, value …}, never with a whole payload. A page may have
 -- fewer rows than asked for, or more for running and following.
 -- Safe to stop: no writes.
@@ -448,7 +450,8 @@ function leat.list(keys, args)
     fail('BADARG unknown list ' .. shown(tostring(args[2])))
   end
   local limit, rows = math.max(1, math.min(number_arg(args[4], 'the number of rows'), CHUNK)), {}
-  local following = list_some(q, args[3], limit, rows, args[5] == '1')
+  q.wants_whole = args[5] == '1'
+  local following = list_some(q, args[3], limit, rows)
   return { PROTOCOL, following, rows }
 end
 
@@ -474,7 +477,9 @@ local function show_entry(q, task)
   local token = task.token
   local record = record_of(q, token)
   if record then
-    return running_row(whole_task, task, record, { 'token', token })
+    local extra = running_extra(task, record)
+    extra[#extra + 1], extra[#extra + 2] = 'token', token
+    return whole_task(task, 'running', extra)
   end
   local stream, id = stream_of(q, token)
   local _, last = group_info(q, stream)
