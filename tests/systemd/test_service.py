@@ -131,6 +131,8 @@ ESCAPES = {
     "replace the home": "mv /var/lib/leat-victim /var/lib/x",
     "read the configuration": "cat /etc/leat/victim.ini",
     "kill by the cgroup": f"sh -c 'echo 1 >{GROUPS}/cgroup.kill'",
+    "enter a cgroup": f"sh -c 'echo 0 >{GROUPS}/tasks/cgroup.procs'",
+    "stop the unit": "systemctl --no-ask-password stop leatd@victim",
     "kill by a task's cgroup": f"sh -c 'echo 1 >{GROUPS}/tasks/0/cgroup.kill'",
 }
 

@@ -228,6 +228,49 @@ def test_tasks_of_another_user(unit):
     assert machine.run("pgrep", "-u", "games", "sleep", check=False).returncode == 1
 
 
+OWN_GROUPS = "/sys/fs/cgroup/leat.slice/{unit}.service"
+FROM_OTHER_USER = {
+    "signal leatd": "kill -0 {worker}",
+    "signal a guard": "kill -0 {guard}",
+    "read the environment of leatd": "cat /proc/{worker}/environ",
+    "read the memory of leatd": "dd if=/proc/{worker}/mem bs=1 count=0",
+    "list the descriptors of leatd": "ls /proc/{worker}/fd",
+    "read the environment of a guard": "cat /proc/{guard}/environ",
+    "list the descriptors of a guard": "ls /proc/{guard}/fd",
+    "read the configuration": "cat /etc/leat/{name}.ini",
+    "read a credential": "cat /run/credentials/{unit}.service/secret",
+    "read the output of a task": "cat /var/log/leat/{name}/*",
+    "read a lock file": "cat /run/leat/{name}/*",
+    "make a lock file": "touch /run/leat/{name}/other",
+    "leave the cgroup": "sh -c 'echo 0 >" + OWN_GROUPS + "/daemon/cgroup.procs'",
+    "change a limit": "sh -c 'echo max >" + OWN_GROUPS + "/tasks/0/pids.max'",
+    "freeze leatd": "sh -c 'echo 0 >" + OWN_GROUPS + "/daemon/cgroup.freeze'",
+}
+
+
+def test_a_hostile_task_of_another_user(unit):
+    """With [task] user, a task cannot end, stop, read or replace anything of its own leatd."""
+    machine = unit.machine
+    machine.path("/etc/leat/secret").write_text("secret")
+    unit.configure(retry={"max_attempts": 1}, isolation={"cgroup": "required"}, task={"user": "games"},
+                   output={"to": "file"})
+    unit.drop_in(shipped("leatd-other-user.conf") + "LoadCredential=secret:/etc/leat/secret\n").start()
+    machine.path(f"/etc/leat/{unit.name}.ini").chmod(0o640)
+    guard = machine.run("pgrep", "-x", "-P", str(unit.pid()), "leat-guard").stdout.split()[0]
+    names = {"worker": unit.pid(), "guard": guard, "name": unit.name, "unit": unit.unit}
+    commands = {name: command.format(**names) for name, command in FROM_OTHER_USER.items()}
+    said = unit.add("echo said")
+    unit.event("TASK_SUCCEEDED", f"LEAT_TASK={said}")
+    for name, command in commands.items():  # the commands do what they say; not all machines have that limit
+        if name not in ("leave the cgroup", "change a limit"):
+            machine.run("sh", "-c", command)
+    script = "".join(f"if {command} >/dev/null 2>&1; then echo '{name}'; fi; "
+                     for name, command in commands.items())
+    task = unit.add(script + "echo tried")
+    unit.event("TASK_SUCCEEDED", f"LEAT_TASK={task}")
+    assert logs(unit, task).stdout.splitlines() == ["tried"]
+
+
 def filters_of(unit, pid):
     status = unit.machine.path(f"/proc/{pid}/status").read_text()
     return int(re.search(r"^Seccomp_filters:\s+(\d+)", status, re.M)[1])
