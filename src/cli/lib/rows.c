@@ -17,6 +17,7 @@
 #include "view/reply_fields.h"
 
 #define PAGE 200         /* rows per call: Redis reads whole entries, with their payloads */
+#define RUNNING_PAGE 500 /* the same for running tasks: each call looks at all of their records */
 #define FIELD_PREVIEW 64 /* bytes of a field's value in a row, as in view.lua */
 #define CURSOR_SIZE 256  /* more than a letter and an entry id, or the name of a lane */
 
@@ -35,9 +36,10 @@ static int walk_page(struct cli *cli, const char *what, bool whole, char *cursor
 {
     struct command command = {0};
     struct redisReply *reply;
+    bool running = strcmp(what, "running") == 0;
     int status;
 
-    queue_list(&command, &cli->queue, what, cursor, PAGE, whole);
+    queue_list(&command, &cli->queue, what, cursor, running ? RUNNING_PAGE : PAGE, whole);
     reply = cli_call(cli, &command, "cannot list tasks", 3, &status);
     if (!reply) {
         return status;

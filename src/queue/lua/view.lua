@@ -336,44 +336,50 @@ local function running_extra(task, record)
   return { 'worker', record.consumer, 'attempt', record.attempt, 'begun_ms', record.begun }
 end
 
--- Both halves of an id have up to 64 bits, more than a number holds: longer text is larger.
-local function is_older(a, b)
-  for _, half in ipairs({ 'time', 'sequence' }) do
-    if #a[half] ~= #b[half] then
-      return #a[half] < #b[half]
-    elseif a[half] ~= b[half] then
-      return a[half] < b[half]
-    end
-  end
-  return a.tid < b.tid
+local ZEROS = {}
+for i = 0, ID_WIDTH do
+  ZEROS[i] = ('0'):rep(ID_WIDTH - i)
 end
 
+-- Text by which ids sort as their numbers do. Both halves of an id have up to 64 bits, more than a number holds.
 local function age_of(tid)
   local time, sequence = tid:match('^0*(%d*)%-0*(%d*)$')
-  return { tid = tid, time = time or '', sequence = sequence or '' }
+  return ZEROS[#time] .. time .. ZEROS[#sequence] .. sequence .. tid
 end
 
--- All running tasks that come after the task `after`, the oldest first: {tid, token, record and the halves of tid}.
-local function running_after(q, after)
-  local found, last = {}, age_of(after)
+local function is_older(a, b)
+  return a.age < b.age
+end
+
+-- The oldest `limit` running tasks that come after the task `after`: {age, tid, token, record}. Each call looks at all
+-- records, but reads only the tids of most, and never sorts more than twice the limit.
+local function running_after(q, after, limit)
+  local found, last, most = {}, is_tid(after) and age_of(after) or '', nil
   local all = redis.call('HGETALL', q[RUNNING])
   for i = 1, #all, 2 do
-    local record = unpack_record(all[i + 1])
+    local tid = all[i + 1]:match('^.-%z%d+ %d+ %d+ (%d+%-%d+) ')
+    local age = tid and is_tid(tid) and age_of(tid)
+    local record = age and age > last and (not most or age < most) and unpack_record(all[i + 1])
     if record and not record.moved then
-      local one = age_of(record.tid)
-      one.token, one.record = all[i], record
-      found[#found + 1] = (after == '0' or is_older(last, one)) and one or nil
+      found[#found + 1] = { age = age, tid = tid, token = all[i], record = record }
+      if #found == limit * 2 then
+        table.sort(found, is_older)
+        found, most = { unpack(found, 1, limit) }, found[limit].age
+      end
     end
   end
   table.sort(found, is_older)
   return found
 end
 
+local RUNNING_PAGE = 500 -- rows of a page: larger ones, since each looks at all records
+
 -- The deferred tasks come after the last running one.
 local function list_running(q, cursor, limit, rows)
-  local found = running_after(q, cursor)
+  limit = math.min(limit, RUNNING_PAGE)
+  local found = running_after(q, cursor, limit + 1)
   for i = 1, #found do
-    if i > math.min(limit, PAGE) or is_full(q) then
+    if i > limit or is_full(q) then
       return found[i - 1].tid
     end
     local task = fetch(q, found[i].token)

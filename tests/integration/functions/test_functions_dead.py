@@ -154,6 +154,24 @@ def test_lists_page_through_everything(queue):
         queue.list('everything')
 
 
+def test_running_tasks_come_in_their_order(queue):
+    """However long the pages are, running tasks come in the order in which they were enqueued, each once. Those
+    that were requeued have newer entries, and ids may have halves of any length."""
+    queue.register('w1')
+    for id in ('7-3', '7-20', '10-0', '99-1', '1000-18446744073709551615'):
+        queue.redis.xadd(queue.stream, {'command': 'x'}, id=id)
+    queue.add(*[{'command': 'x'}] * 75)
+    running = queue.begin('w1', 80)
+    for task in running[::-3]:
+        queue.finish('w1', task, 'release')
+    running = [task.tid for task in running[::-1][1::3] + running[::-1][2::3]] + [
+        task.tid for task in queue.begin('w1', 80)]
+    expected = sorted(running, key=lambda tid: tuple(map(int, tid.split('-'))))
+    assert len(set(expected)) == 80 and expected[:2] == ['7-3', '7-20']
+    for limit in (1, 2, 7, 39, 80, 1000):
+        assert [row['tid'].decode() for row in queue.list('running', limit)] == expected, limit
+
+
 def test_show_finds_a_task_wherever_it_is(queue):
     """show finds a task by id and by label: ready, claimed, running, delayed, requeued or dead. It does not
     find an unknown id."""
