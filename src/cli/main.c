@@ -187,7 +187,8 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
 
     status = run(&cli, argc, argv);
-    flushed = cli_flush();
+    /* a command that could not write has said so */
+    flushed = status == EX_IOERR ? status : cli_flush();
     cli_free(&cli);
     if (flushed != EX_OK) {
         return flushed;

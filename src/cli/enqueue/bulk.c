@@ -40,6 +40,7 @@ struct bulk {
     uint64_t added, existed, uncertain;
     uint64_t asked;        /* tasks for which replicas were waited for */
     bool replicated;       /* enough replicas had all of these */
+    bool muted;            /* the ids cannot be written */
     uint64_t stopped_line; /* the first line that was not sent; 0: none */
     int status;            /* exit status of the first failure */
 };
@@ -71,7 +72,8 @@ static void print_batch(struct bulk *bulk, const struct redisReply *reply, size_
         }
         enqueue_print(bulk->options, is_new, fields_value(reply->element[2 + i * 2]), no_label);
     }
-    if (cli_flush() != EX_OK) {
+    if (!bulk->muted && cli_flush() != EX_OK) {
+        bulk->muted = true;
         fail(bulk, EX_IOERR);
     }
 }

@@ -17,6 +17,10 @@
 #define TASK_VALID_MOST_MS                                                                         \
     (365 * TASK_VALID_MS) /* a day less than workers accept, because clocks differ */
 
+/* Redis takes no longer values. */
+#define ENQUEUE_MOST_BYTES ((size_t)512 << 20)
+#define ENQUEUE_TOO_LONG "longer than 512 MiB, which Redis does not take"
+
 enum enqueue_input { ENQUEUE_ONE, ENQUEUE_NULL, ENQUEUE_JSON };
 
 struct enqueue_options {

@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "base/buffer.h"
+#include "cli/lib/interrupt.h"
 
 #define BASE64_SUFFIX "_base64"
 #define CHUNK ((size_t)64 * 1024)
@@ -26,6 +27,7 @@ struct input {
     const char *line_field;
     struct buffer text; /* what was read; lines before `at` were returned */
     size_t at;
+    size_t searched; /* bytes from `at` on that have no end of a line */
     uint64_t line, bytes, size;
     json_t *object;        /* of the last line; the draft refers to its strings */
     struct buffer decoded; /* of the last payload_base64 */
@@ -186,13 +188,17 @@ static int parse_object(struct input *input, struct bytes line, struct draft *dr
     return 1;
 }
 
-static char *find_end(const struct input *input)
+/* No byte is looked at twice, so that a long line takes linear time. */
+static char *find_end(struct input *input)
 {
-    size_t left = input->text.size - input->at;
+    size_t left = input->text.size - input->at - input->searched;
+    char *end = left > 0 ? memchr(input->text.data + input->at + input->searched,
+                                  input->form == ENQUEUE_NULL ? '\0' : '\n', left)
+                         : NULL;
 
-    return left > 0 ? memchr(input->text.data + input->at,
-                             input->form == ENQUEUE_NULL ? '\0' : '\n', left)
-                    : NULL;
+    input->searched =
+        end ? (size_t)(end - input->text.data) - input->at : input->text.size - input->at;
+    return end;
 }
 
 /* Drops lines that were returned, and reads more. Returns 0, or −1 with errno. */
@@ -200,6 +206,14 @@ static int read_more(struct input *input)
 {
     ssize_t got;
 
+    if (input->text.size - input->at > ENQUEUE_MOST_BYTES) {
+        errno = EMSGSIZE;
+        return -1;
+    }
+    if (interrupt_came()) {
+        errno = EINTR;
+        return -1;
+    }
     buffer_consume(&input->text, input->at);
     input->at = 0;
     /* one byte more for the NUL after a last line without an end */
@@ -217,7 +231,7 @@ static int read_more(struct input *input)
     return 0;
 }
 
-bool input_would_block(const struct input *input)
+bool input_would_block(struct input *input)
 {
     struct pollfd source = {.fd = input->descriptor, .events = POLLIN};
 
@@ -233,6 +247,7 @@ static int read_line(struct input *input, struct bytes *line)
     do {
         while (!(end = find_end(input)) && !input->ended) {
             if (read_more(input) != 0) {
+                input->line += errno == EMSGSIZE;
                 return -1;
             }
         }
@@ -246,6 +261,7 @@ static int read_line(struct input *input, struct bytes *line)
         *end = '\0';
         *line = (struct bytes){start, (size_t)(end - start)};
         input->at += line->size + (input->at + line->size < input->text.size);
+        input->searched = 0;
         input->line++;
     } while (line->size == 0);
     return 1;
@@ -258,7 +274,9 @@ int input_next(struct input *input, struct draft *draft, char *why, size_t why_s
 
     /* the message if a function below fails and does not write another one */
     (void)snprintf(why, why_size, "out of memory");
-    if (got < 0) {
+    if (got < 0 && errno == EMSGSIZE) {
+        (void)snprintf(why, why_size, ENQUEUE_TOO_LONG);
+    } else if (got < 0) {
         (void)snprintf(why, why_size, "cannot read: %s", strerror(errno));
     }
     if (got <= 0) {

@@ -22,7 +22,7 @@ struct input *input_open(const char *path, enum enqueue_input form, const char *
 int input_next(struct input *input, struct draft *draft, char *why, size_t why_size);
 
 /* True if input_next would have to wait for the writer of the input. */
-bool input_would_block(const struct input *input);
+bool input_would_block(struct input *input);
 
 /* The number of the last line that was read, from 1. */
 uint64_t input_line(const struct input *input);

@@ -252,6 +252,10 @@ static int read_all(int descriptor, struct buffer *content)
         if (got > 0) {
             content->size += (size_t)got;
         }
+        if (content->size > ENQUEUE_MOST_BYTES) {
+            errno = EMSGSIZE;
+            return -1;
+        }
     } while (got > 0 || (got < 0 && errno == EINTR));
     return got < 0 ? -1 : 0;
 }
@@ -267,8 +271,9 @@ static int read_payload(struct enqueue_options *options)
     from_stdin = strcmp(options->payload_file, "-") == 0;
     descriptor = from_stdin ? STDIN_FILENO : open(options->payload_file, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0 || read_all(descriptor, &options->payload) != 0) {
-        cli_error("cannot read the payload from %s: %s", options->payload_file, strerror(errno));
-        status = EX_NOINPUT;
+        status = errno == EMSGSIZE ? EX_DATAERR : EX_NOINPUT;
+        cli_error("cannot read the payload from %s: %s", options->payload_file,
+                  errno == EMSGSIZE ? ENQUEUE_TOO_LONG : strerror(errno));
     } else if (draft_add(&options->common, (struct bytes){"payload", 7},
                          (struct bytes){options->payload.size > 0 ? options->payload.data : "",
                                         options->payload.size}) != 0) {

@@ -1,10 +1,13 @@
 """leat enqueue --file: many tasks at once."""
+import array
 import base64
+import fcntl
 import json
 import os
 import pty
 import signal
 import subprocess
+import termios
 import threading
 
 import pytest
@@ -164,6 +167,7 @@ def test_stopped_output_stops_the_rest(folder, base_config, queue):
                               check=False)
     count = len(queue.entries('stream'))
     assert done.returncode == EX_IOERR and count < 50000
+    assert done.stderr.count('cannot write the output') == 1
     assert f'{count} tasks enqueued' in done.stderr
     assert f'not sent: line {count + 1} and all after it' in done.stderr
 
@@ -197,6 +201,49 @@ def test_interrupt(folder, base_config, queue, wait_until):
         assert process.wait(120) == 130
         assert '600 tasks enqueued' in process.stderr.read()
     assert len(queue.entries('stream')) == 600
+
+
+def test_interrupt_within_a_line(folder, base_config, queue, wait_until):
+    """A signal ends the reading, too, if it comes between two parts of a line; the line is not enqueued."""
+    path = write_config(folder / 'x.ini', base_config)
+    reader, writer = os.pipe()
+    with subprocess.Popen([program('leat'), '-c', str(path), 'enqueue', '--file', '-'], stdin=reader,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            os.write(writer, b'echo a\necho')
+            unread = array.array('i', [1])
+            wait_until(lambda: fcntl.ioctl(reader, termios.FIONREAD, unread) == 0 and unread[0] == 0)
+            process.send_signal(signal.SIGSTOP)
+            os.write(writer, b' b')
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGCONT)
+            assert process.wait(120) == 130
+        finally:
+            process.kill()
+            os.close(reader)
+            os.close(writer)
+        assert '1 task enqueued' in process.stderr.read()
+    assert commands(queue) == ['echo a']
+
+
+def cpu_of_a_line(path, folder, size):
+    """The CPU time (s) that leat takes to read one line of that many bytes, which workers would refuse."""
+    with open(folder / 'line', 'wb') as file:
+        file.write(b'x' * size + b'\n')
+    with subprocess.Popen([program('leat'), '-c', str(path), 'enqueue', '--file', str(folder / 'line')],
+                          stderr=subprocess.PIPE, text=True) as process:
+        stderr = process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == EX_DATAERR and f'{folder}/line:1: ' in stderr, stderr
+    return usage.ru_utime + usage.ru_stime
+
+
+def test_a_long_line_takes_linear_time(folder, base_config, queue):
+    """Eight times as long a line does not take far more than eight times as long."""
+    path = write_config(folder / 'x.ini', base_config)
+    short, long = (cpu_of_a_line(path, folder, mib << 20) for mib in (8, 64))
+    assert long < 25 * short
 
 
 def test_a_file_that_is_not_there(leat, queue):
