@@ -73,6 +73,9 @@ int config_source_check(const struct config_source *source, struct buffer *why)
     if (source->file && queue) {
         return refuse(why, "give -c or -q, not both");
     }
+    if (source->file && *source->file == '\0') {
+        return refuse(why, "-c: the name of the file is empty; give one, or name a queue with -q");
+    }
     if (queue && (*queue == '\0' || *queue == '.' || strchr(queue, '/'))) {
         /* a failure sets why->failed */
         (void)buffer_printf(why, "-q: '%s' is not the name of a queue; use -c for a file", queue);

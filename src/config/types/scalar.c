@@ -82,19 +82,26 @@ static void format_limit(const struct table_row *row, int64_t limit, char *text,
                    (unsigned long long)limit, unit);
 }
 
-static int out_of_range(const struct table_row *row, const char *text, struct buffer *why)
+/* Says which values there are. */
+static int refuse_value(const struct table_row *row, const char *text, const char *fault,
+                        struct buffer *why)
 {
     char low[48], high[48];
 
     format_limit(row, row->low, low, sizeof low);
     format_limit(row, row->high, high, sizeof high);
-    (void)strings_refuse(why, text, "is out of range; use ");
-    (void)buffer_printf(why, "%s to %s", low, high);
+    (void)strings_refuse(why, text, fault);
+    (void)buffer_printf(why, "; use %s to %s", low, high);
     for (const struct table_word *word = row->words; word && word->word; word++) {
         (void)buffer_printf(why, ", or %s",
                             word->word); /* a failure sets why->failed, which the caller checks */
     }
     return -1;
+}
+
+static int out_of_range(const struct table_row *row, const char *text, struct buffer *why)
+{
+    return refuse_value(row, text, "is out of range", why);
 }
 
 static int parse_mode(const char *text, int64_t *value)
@@ -142,6 +149,9 @@ static int set_whole(void *member, const struct table_row *row, const char *text
         return 0;
     }
     if (wholes[row->type].parse(text, &value) != 0) {
+        if (row->type == TABLE_INTEGER) {
+            return refuse_value(row, text, wholes[row->type].fault, why);
+        }
         return strings_refuse(why, text, wholes[row->type].fault);
     }
     if (value < row->low || value > row->high) {

@@ -157,7 +157,10 @@ static void wrong_values_say_what_is_right(void **state)
          "f:3: lease: \"soon\" is not a duration; write it like 250ms, 30s, 5m or 1h30m\n"},
         {"lease = 999ms\n", "f:3: lease: \"999ms\" is out of range; use 1s to 1d\n"},
         {"concurrency = 0\n", "f:3: concurrency: \"0\" is out of range; use 1 to 10000, or auto\n"},
-        {"concurrency = many\n", "f:3: concurrency: \"many\" is not a whole number\n"},
+        {"concurrency = many\n",
+         "f:3: concurrency: \"many\" is not a whole number; use 1 to 10000, or auto\n"},
+        {"[redis]\nport = 99999999999999999999\n",
+         "f:4: port: \"99999999999999999999\" is not a whole number; use 1 to 65535\n"},
         {"group = \"x\"\n",
          "f:3: group: \"\"x\"\" contains quotes, which would be part of the value; remove them\n"},
         {"group = a/b\n", "f:3: group: \"a/b\" is not a name; use 1 to 100 of the characters A-Z "
