@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "cli/lib/audit.h"
 #include "cli/lib/output.h"
+#include "cli/lib/queues.h"
 #include "cli/lib/reply_json.h"
 #include "cli/lib/text.h"
 #include "config/types/limits.h"
@@ -511,7 +512,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (applies && argc > optind) {
         return cli_usage(cli, "--apply takes no name and value; remove one of them");
     }
-    if (applies && !conf_reads_file(cli)) {
+    if (applies && !queues_reads_file(cli)) {
         return cli_usage(cli, "--apply requires a configuration file; name it with -c FILE");
     }
     if (argc - optind != 0 && argc - optind != 2) {

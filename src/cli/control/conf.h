@@ -15,10 +15,6 @@ typedef void conf_visit(void *context, const char *name, const char *shared,
 void conf_compare(const struct cli *cli, const struct redisReply *conf, conf_visit *visit,
                   void *context);
 
-/* True if the options lead to a configuration file; without one, the configuration has only
- * defaults. */
-bool conf_reads_file(const struct cli *cli);
-
 /* Returns 0 if the lease is long enough for kill_grace of all live workers and of the configuration
  * file, or else an exit status after printing the numbers. Requires a connection. */
 int conf_check_lease(struct cli *cli, int64_t lease_ms);

@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "cli/control/conf.h"
+#include "cli/lib/queues.h"
 #include "cli/status/status.h"
 #include "config/lease_rule.h"
 
@@ -28,18 +29,13 @@ static int refuse(int64_t lease_ms, const char *whose, int64_t kill_grace_ms)
     return EX_DATAERR;
 }
 
-bool conf_reads_file(const struct cli *cli)
-{
-    return cli->source.file || !config_source_url(&cli->source);
-}
-
 /* Without a file, the configuration says nothing about the workers. */
 static int check_file(const struct cli *cli, int64_t lease_ms)
 {
     int64_t grace_ms = cli->config->task.kill_grace_ms;
     char whose[512];
 
-    if (!conf_reads_file(cli) || lease_rule_fits(grace_ms, lease_ms)) {
+    if (!queues_reads_file(cli) || lease_rule_fits(grace_ms, lease_ms)) {
         return EX_OK;
     }
     (void)snprintf(whose, sizeof whose, "%s has", cli->config->path);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "cli/doctor/doctor.h"
+#include "config/types/shared_setting.h"
 #include "queue/calls.h"
 #include "view/reply_fields.h"
 
@@ -70,10 +71,23 @@ static struct redisReply *ask(struct look *look, struct buffer *cursor, int *sta
 
 /* ---- findings */
 
+/* A shared setting has the name that leat conf takes. */
+static struct bytes shown_subject(const struct finding *finding)
+{
+    const struct shared_setting *setting = NULL;
+    char key[64];
+
+    if (strcmp(finding->known->name, "conf") == 0 && finding->subject.size < sizeof key) {
+        bytes_copy(finding->subject, key, sizeof key);
+        setting = shared_setting_find(key);
+    }
+    return setting ? bytes_of(setting->name) : finding->subject;
+}
+
 static void add(struct look *look, const struct finding *finding, enum doctor_state state,
                 const char *why)
 {
-    doctor_add(look->report, finding->known, finding->subject, finding->detail, state, why);
+    doctor_add(look->report, finding->known, shown_subject(finding), finding->detail, state, why);
 }
 
 /* Handles an answer. Returns true if the finding has to be sent again. */

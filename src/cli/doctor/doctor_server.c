@@ -10,6 +10,7 @@
 #include "base/join.h"
 #include "cli/control/conf.h"
 #include "cli/doctor/doctor.h"
+#include "cli/lib/queues.h"
 #include "cli/status/status.h"
 #include "queue/calls.h"
 #include "queue/library.h"
@@ -241,7 +242,9 @@ static int examine_workers(struct doctor_report *report)
     result = status_read(reply, cli->config->queue.lease_ms, &status) == 0 ? EX_OK : EX_OSERR;
     if (result == EX_OK) {
         compare_versions(report, &status);
-        conf_compare(cli, status.conf, on_difference, report);
+        if (queues_reads_file(cli)) {
+            conf_compare(cli, status.conf, on_difference, report);
+        }
         status_free(&status);
     } else {
         (void)cli_no_memory();

@@ -139,6 +139,13 @@ bool queues_is_open(const struct cli *cli)
            !source->password_file && !find_variable();
 }
 
+bool queues_reads_file(const struct cli *cli)
+{
+    const struct config_source *source = &cli->source;
+
+    return source->file || (!source->queue && find_variable()) || !config_source_url(source);
+}
+
 int queues_find(const struct cli *cli, char **path)
 {
     const struct config_source *source = &cli->source;

@@ -20,6 +20,9 @@ int queues_none(int error);
 /* True if neither the options nor the environment name a queue or a Redis. */
 bool queues_is_open(const struct cli *cli);
 
+/* True if a file is read: without one, the configuration has only defaults. */
+bool queues_reads_file(const struct cli *cli);
+
 /* Finds the file to load: *path is for free(), or NULL if no file is needed. Returns 0, or an exit
  * status after printing the error. */
 int queues_find(const struct cli *cli, char **path);

@@ -58,6 +58,9 @@ int expand_id(struct cli *cli, const char *typed, struct expanded_id *expanded)
     bool more = may_be_prefix(typed);
 
     *expanded = (struct expanded_id){.id = typed};
+    if (*typed == '\0') {
+        return cli_usage(cli, "the id of a task is empty; give an id or a label");
+    }
     while (more && status == EX_OK) {
         struct redisReply *reply;
         queue_match(&command, &cli->queue, typed, cursor);

@@ -14,7 +14,7 @@ struct expanded_id {
 };
 
 /* Expands the id if it is the prefix of exactly one. `typed` must outlive the result. Returns 0, or
- * an exit status after printing the error: EX_USAGE if it is the prefix of several ids. */
+ * an exit status after printing the error: EX_USAGE if it is empty or the prefix of several ids. */
 int expand_id(struct cli *cli, const char *typed, struct expanded_id *expanded);
 
 /* For a message that nothing was found: "; " and how long a prefix is, if only digits were typed

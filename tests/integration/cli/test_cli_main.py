@@ -87,6 +87,7 @@ def test_help_and_version():
     (['list', '-q', 'a', '--queue', 'b'], '--queue is given twice'),
     (['enqueue', '--id', '', 'true'], '--id: the value is empty; give one, or leave out the option'),
     (['enqueue', '--unique=', 'true'], '--unique: the value is empty'),
+    (['-c', '', 'list'], '-c: the name of the file is empty'),
     (['show', '--json', '--payload', '1-0'], 'give --json or --payload, not both'),
     (['dead', 'show', '--payload', '--json', '1-0'], 'give --json or --payload, not both'),
 ])
@@ -143,6 +144,13 @@ def test_redis_that_cannot_be_reached(leat, redis_server):
         done = leat(*args)
         assert done.returncode == EX_UNAVAILABLE, (args, done)
         assert redis_server.socket in done.stderr and done.stdout == ''
+
+
+@pytest.mark.parametrize('args', [['show'], ['cancel'], ['wait'], ['logs'], ['dead', 'show'], ['dead', 'drop']])
+def test_an_empty_id(leat, queue, args):
+    """An empty id, such as that of an empty variable of a script, is no task that cannot be found."""
+    done = leat(*args, '')
+    assert done.returncode == EX_USAGE and 'the id of a task is empty' in done.stderr, done
 
 
 def test_denied(leat, client, queue):

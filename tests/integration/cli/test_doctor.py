@@ -267,7 +267,7 @@ def test_the_file_differs_from_the_shared_settings(doctor, leat, queue):
     assert leat('conf', '--apply').returncode == 0 and doctor() == (OK, {})
     queue.redis.hset(queue.conf, 'lease_ms', 'soon')
     code, found = doctor('--repair')
-    assert found['conf']['examples'][0]['detail'] == 'is soon'
+    assert [found['conf']['examples'][0][name] for name in ('subject', 'detail')] == ['lease', 'is soon']
 
 
 def test_keys_of_other_programs(doctor, leat, queue):

@@ -63,6 +63,21 @@ def test_tcp(redis_server):
     assert ready(redis_server) == [OPTION_DB]
 
 
+def test_settings_of_a_file(url, etc):
+    """With a URL and -q there is no file: the settings do not differ from one, and none can be applied. With
+    LEAT_CONFIG there is one."""
+    own = {'LEAT_CONFIG_DIR': str(etc), 'LEAT_REDIS': url()}
+    assert run('leat', '-q', 'emails', 'conf', 'max_length', '5', **own).returncode == 0
+    done = run('leat', '-q', 'emails', 'doctor', **own)
+    assert 'conf-differs' not in done.stdout and 'snapshots-only' in done.stdout, done
+    done = run('leat', '-q', 'emails', 'conf', '--apply', **own)
+    assert done.returncode == EX_USAGE and '--apply requires a configuration file' in done.stderr
+    own['LEAT_CONFIG'] = str(etc / 'emails.ini')
+    assert 'max_length: 5, the file has none' in run('leat', 'doctor', **own).stdout
+    done = run('leat', 'conf', '--apply', **own)
+    assert done.returncode == 0 and re.search('max_length +none', done.stdout), done
+
+
 @pytest.mark.parametrize('named, given, expected', [
     (['-q'], [], FILE_DB),
     (['-q'], ['variable'], VARIABLE_DB),
