@@ -90,7 +90,7 @@ _leat_value() { # OPTION
     --lane) _leat_offer lanes ;;
     --state) _leat_offer 'ready running delayed retrying dead' ;;
     --cause)
-        _leat_offer 'exit signal killed oom timeout output-limit cannot-execute refused reported check crash expired vanished damaged'
+        _leat_offer 'exit signal killed oom timeout output-limit cannot-execute refused reported no-verdict check crash expired vanished damaged'
         ;;
     *)
         case ${1:+${values[$1]-}} in

@@ -86,7 +86,7 @@ function __leat_value # OPTION PREFIX WHAT-IT-TAKES PROGRAM [OPTION]...
         case --state
             printf '%s\n' ready running delayed retrying dead
         case --cause
-            printf '%s\n' exit signal killed oom timeout output-limit cannot-execute refused reported check crash expired vanished damaged
+            printf '%s\n' exit signal killed oom timeout output-limit cannot-execute refused reported no-verdict check crash expired vanished damaged
         case '*'
             switch "$argv[3]"
                 case ''

@@ -62,7 +62,7 @@ _leat_value() { # OPTION
     --lane) _leat_known lanes ;;
     --state) compadd ready running delayed retrying dead ;;
     --cause)
-        compadd exit signal killed oom timeout output-limit cannot-execute refused reported check crash expired vanished damaged
+        compadd exit signal killed oom timeout output-limit cannot-execute refused reported no-verdict check crash expired vanished damaged
         ;;
     *)
         case ${1:+${values[$1]}} in

@@ -45,6 +45,9 @@ enum config_cgroup { CONFIG_CGROUP_AUTO, CONFIG_CGROUP_REQUIRED, CONFIG_CGROUP_O
 #define CONFIG_BATCH_MOST 1000        /* tasks in a batch */
 #define CONFIG_CONCURRENCY_MOST 10000 /* processes of tasks at the same time */
 #define CONFIG_NOTIFY_MOST 64         /* processes of [dead] notify at the same time */
+#define CONFIG_RESIDENT_MOST                                                                       \
+    5000 /* concurrency with resident processes, which may be replaced                             \
+            all at the same time */
 
 /* Values of limits for tasks: as in the daemon, and unlimited. */
 #define CONFIG_INHERIT INT64_MIN
@@ -162,6 +165,13 @@ struct config_task {
     int64_t batch;         /* maximum number of tasks per process; 1: no batches */
     int64_t batch_wait_ms;
     enum config_format batch_format;
+    bool resident; /* a process of the command stays, and gets task after task */
+    int64_t resident_start_timeout_ms;
+    /* when a resident process is replaced; 0: never for that reason */
+    int64_t resident_tasks;
+    int64_t resident_age_ms;
+    int64_t resident_memory; /* bytes */
+    int64_t resident_idle_ms;
     char *check;         /* shell line that finds out whether a task was done before; NULL: none */
     int64_t check_after; /* bits of enum config_check_after */
     int64_t check_timeout_ms;

@@ -6,7 +6,8 @@
 #include "base/log/log.h"
 
 /* Descriptors of the daemon itself, with those that a start needs for a moment; then those of a
- * running process: its pipes, and the files of its cgroup (exec/cgroup/task_cgroup.c). */
+ * running process: its pipes, and the files of its cgroup (exec/cgroup/task_cgroup.c). A resident
+ * process has two pipes more, and its successor starts beside it. */
 enum { OF_DAEMON = 64, PIPES = 2, OF_CGROUP = 7 };
 
 int file_limit_raise(struct rlimit *found)
@@ -22,8 +23,10 @@ static int64_t needed_for_slot(const struct config *config, bool has_cgroups)
 {
     int64_t count = config->output.to == CONFIG_OUTPUT_INHERIT ? 0 : PIPES;
     count += config->output.to == CONFIG_OUTPUT_FILE;
-    count += config->task.batch > 1;
-    return count + (has_cgroups ? OF_CGROUP : 0);
+    count += config->task.batch > 1 || config->task.resident;
+    count += config->task.resident;
+    count += has_cgroups ? OF_CGROUP : 0;
+    return config->task.resident ? 2 * count : count;
 }
 
 void file_limit_warn(const struct config *config, bool has_cgroups)

@@ -115,6 +115,16 @@ static void on_halved(void *context, const struct attempt *attempt, size_t count
     worker->halved = true;
 }
 
+static void on_resident(void *context, bool host, pid_t pid, const char *text)
+{
+    struct worker *worker = context;
+    if (host) {
+        host_fault(worker->host, NULL, text);
+    } else {
+        task_log_resident(pid, text);
+    }
+}
+
 static void on_settled(void *context, const struct pending_outcome *result,
                        enum queue_settled settled, const char *error)
 {
@@ -221,6 +231,7 @@ static void on_end(void *context, enum job_event event)
         next = LIST_NEXT(attempt, link);
         runner_end(worker->runner, attempt, event);
     }
+    runner_end_residents(worker->runner, event);
     dead_hook_end(worker->dead_hook, event);
 }
 
@@ -272,7 +283,8 @@ static void check_left(struct worker *worker)
 {
     if (!(stop_has_begun(worker->stop) || worker->context.moving) || worker->leaving ||
         runner_count(worker->runner) > 0 || outcomes_count(worker->outcomes) > 0 ||
-        !dead_hook_is_quiet(worker->dead_hook)) {
+        !dead_hook_is_quiet(worker->dead_hook) ||
+        (stop_has_begun(worker->stop) && runner_residents(worker->runner) > 0)) {
         return;
     }
     if (session_is_away(worker->context.session)) {
@@ -287,6 +299,7 @@ void worker_stop(struct worker *worker)
 {
     lists_close(worker->lists);
     dead_hook_close(worker->dead_hook);
+    runner_close_residents(worker->runner);
     stop_advance(worker->stop);
 }
 
@@ -365,6 +378,7 @@ static int create_parts(struct worker *worker, const struct rlimit *nofile, int6
     const struct runner_events runner_events = {.ended = on_ended,
                                                 .halved = on_halved,
                                                 .stuck = task_log_stuck,
+                                                .resident = on_resident,
                                                 .homeless = task_log_home_inaccessible,
                                                 .context = worker};
     const struct outcomes_events outcomes_events = {.settled = on_settled, .context = worker};

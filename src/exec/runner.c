@@ -21,7 +21,7 @@
 #include "exec/attempt/child_table.h"
 #include "exec/attempt/halves.h"
 #include "exec/attempt/orphan_scan.h"
-#include "exec/slot_index.h"
+#include "exec/runner_state.h"
 #include "exec/start/recipe.h"
 #include "exec/tree/env_tag.h"
 #include "exec/tree/exits.h"
@@ -31,40 +31,15 @@ enum {
     FREE_MS = 2000, /* how long runner_free waits for killed processes */
 };
 
-struct runner {
-    struct child_host host;
-    struct runner_events events;
-    struct recipe *recipe; /* NULL: make it at the next start */
-    bool homeless;         /* events.homeless was called for this config */
-    char *worker;          /* for LEAT_WORKER; NULL: not set */
-    struct rlimit files;
-    struct exits exits; /* used by the first runner only */
-    int mounts;         /* descriptor of the table of mounts; or -1 */
-    struct fd_watch mounts_changed;
-    LIST_HEAD(, attempt) attempts;
-    size_t count;
-    size_t processes;
-    struct runner *first_runner; /* this one, or the one that it runs beside */
-    struct child_table *table;   /* the first runner's table of children whose leaders run */
-    struct child_table own_table;
-    struct child_table
-        *settling; /* the first runner's table of children whose leaders have exited */
-    struct child_table own_settling;
-    struct orphan_scan orphan_scan;    /* used by the first runner only, for both tables */
-    struct slot_indexes *slot_indexes; /* the first runner's */
-    struct slot_indexes own_slot_indexes;
-    char *scratch; /* owned; NULL: the first runner's is used */
-};
-
 /* ---- the list of attempts ---- */
 
-static void list_add(struct runner *runner, struct attempt *attempt)
+void runner_list_add(struct runner *runner, struct attempt *attempt)
 {
     LIST_INSERT_HEAD(&runner->attempts, attempt, link);
     runner->count++;
 }
 
-static void list_remove(struct runner *runner, struct attempt *attempt)
+void runner_list_remove(struct runner *runner, struct attempt *attempt)
 {
     LIST_REMOVE(attempt, link);
     runner->count--;
@@ -82,7 +57,7 @@ size_t runner_count(const struct runner *runner)
 
 size_t runner_processes(const struct runner *runner)
 {
-    return runner->processes;
+    return runner->processes + runner->residents.busy;
 }
 
 /* ---- reports ---- */
@@ -115,11 +90,17 @@ static void hand_over(struct runner *runner, struct child *child)
 
 static void forget(struct runner *runner, struct child *child)
 {
-    runner->processes--;
     slot_index_release(runner->slot_indexes, child->slot_index);
     child_table_remove(runner->settling, child);
-    for (size_t i = 0; i < child->count; i++) {
-        list_remove(runner, child_attempt(child, i));
+    for (size_t i = child_first(child); i < child->count; i++) {
+        runner_list_remove(runner, child_attempt(child, i));
+    }
+    if (child->resident) {
+        residents_gone(&runner->residents, child);
+        task_free(child->attempt.task);
+        child->attempt.task = NULL; /* so it is not reported */
+    } else {
+        runner->processes--;
     }
 }
 
@@ -133,7 +114,7 @@ static void end_waiting(struct runner *runner, struct attempt *attempt, enum cau
     attempt->state = job_next(attempt->state, JOB_STOP).state;
     attempt->ending.cause = cause;
     (void)snprintf(attempt->reason, sizeof attempt->reason, "%s", reason);
-    list_remove(runner, attempt);
+    runner_list_remove(runner, attempt);
     report(runner, attempt);
 }
 
@@ -162,7 +143,7 @@ static void run_half(struct runner *runner, struct attempt *waiting)
     }
     for (struct attempt *next; waiting != rest; waiting = next) {
         next = waiting->after;
-        list_remove(runner, waiting);
+        runner_list_remove(runner, waiting);
         waiting->task = NULL; /* the new attempt has it */
         attempt_free(waiting);
     }
@@ -182,7 +163,7 @@ static void add_waiting(struct runner *runner, struct child *child, struct attem
 {
     size_t count = 0, i = 0;
     for (struct attempt *one = first; one != end; one = one->after) {
-        list_add(runner, one);
+        runner_list_add(runner, one);
         count++;
     }
     while (child_attempt(child, i)->task) {
@@ -198,6 +179,11 @@ static void add_waiting(struct runner *runner, struct child *child, struct attem
 static void on_done(struct child_host *host, struct child *child)
 {
     struct runner *runner = (struct runner *)host; /* the host is its first member */
+    if (child->resident) {
+        forget(runner, child);
+        hand_over(runner, child);
+        return;
+    }
     const struct attempt *former = child->waiting;
     struct attempt *waiting = halves_split(child);
     forget(runner, child);
@@ -233,12 +219,10 @@ static void drop_payload(struct child *child)
     }
 }
 
-static int make_recipe(struct runner *runner);
-
 static void on_run(struct child_host *host, struct child *child)
 {
     struct runner *runner = (struct runner *)host;
-    (void)make_recipe(runner); /* without a recipe, the start fails */
+    (void)runner_make_recipe(runner); /* without a recipe, the start fails */
     child_table_remove(runner->settling, child);
     if (child_run(child) < 0) {
         child_release(child);
@@ -273,9 +257,7 @@ static void drop_recipe(struct runner *runner)
     runner->host.start.recipe = NULL;
 }
 
-/* Makes the recipe if there is none, or if its user was missing on this host. Returns 0, or -1
- * without memory. */
-static int make_recipe(struct runner *runner)
+int runner_make_recipe(struct runner *runner)
 {
     if (runner->recipe && *runner->recipe->identity->missing) {
         drop_recipe(runner);
@@ -336,6 +318,7 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
         .stuck = events->stuck,
         .stuck_context = events->context,
     };
+    runner_init_residents(runner);
     runner->mounts = -1;
     runner->exits = EXITS_UNWATCHED;
     runner->first_runner = runner;
@@ -353,7 +336,7 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
  * errno. */
 static struct runner *complete(struct runner *runner)
 {
-    if (make_recipe(runner) < 0) {
+    if (runner_make_recipe(runner) < 0) {
         runner_free(runner);
         errno = ENOMEM;
         return NULL;
@@ -433,6 +416,10 @@ void runner_renewed(struct runner *runner)
             child_renew(attempt->child);
         }
     }
+    struct resident *resident;
+    TAILQ_FOREACH(resident, &runner->residents.all, link) {
+        child_renew(resident->child);
+    }
     if (runner->count > 0 && runner->host.guard) {
         guard_check(runner->host.guard);
     }
@@ -445,17 +432,35 @@ void runner_set_config(struct runner *runner, const struct config *config)
     LIST_FOREACH(attempt, &runner->attempts, link) {
         attempt->child->outdated = true;
     }
+    const struct config *former = runner->host.config;
     runner->host.config = config;
     runner->homeless = false;
-    (void)make_recipe(runner); /* without memory, the next start tries again */
+    (void)runner_make_recipe(runner); /* without memory, the next start tries again */
+    residents_reload(&runner->residents, former);
 }
 
 bool runner_accepts(struct runner *runner, const struct task *task, char *reason,
                     size_t reason_size)
 {
     /* without a recipe the start fails, and no attempt is counted */
-    return make_recipe(runner) < 0 || !runner->recipe->commands ||
+    return runner_make_recipe(runner) < 0 || !runner->recipe->commands ||
            commands_fit(runner->recipe->commands, task, reason, reason_size);
+}
+
+int runner_launch(struct runner *runner, struct child *child)
+{
+    runner->host.guard = runner->first_runner->host.guard;
+    if (!runner->host.start.signals) {
+        runner->host.start.signals = spawn_signals();
+    }
+
+    /* exits are handled by the loop, so the child is in the table by then */
+    if (child_start(child) < 0) {
+        slot_index_release(runner->slot_indexes, child->slot_index);
+        return -1;
+    }
+    child_table_add(runner->table, child);
+    return 0;
 }
 
 /* Starts one process as runner_start does. Sets *running to the child; NULL: the start failed, and
@@ -464,7 +469,7 @@ static int start(struct runner *runner, const struct claimed_task *tasks, size_t
                  struct child **running)
 {
     *running = NULL;
-    if (make_recipe(runner) < 0) {
+    if (runner_make_recipe(runner) < 0) {
         return -1;
     }
     size_t slot_index;
@@ -477,15 +482,7 @@ static int start(struct runner *runner, const struct claimed_task *tasks, size_t
         return -1;
     }
     child->slot_index = slot_index;
-    runner->host.guard = runner->first_runner->host.guard;
-
-    if (!runner->host.start.signals) {
-        runner->host.start.signals = spawn_signals();
-    }
-
-    /* exits are handled by the loop, so the child is in the table by then */
-    if (child_start(child) < 0) {
-        slot_index_release(runner->slot_indexes, slot_index);
+    if (runner_launch(runner, child) < 0) {
         hand_over(runner, child);
         return 0;
     }
@@ -494,9 +491,8 @@ static int start(struct runner *runner, const struct claimed_task *tasks, size_t
     }
     runner->processes++;
     for (size_t i = 0; i < count; i++) {
-        list_add(runner, child_attempt(child, i));
+        runner_list_add(runner, child_attempt(child, i));
     }
-    child_table_add(runner->table, child);
     *running = child;
     return 0;
 }
@@ -572,9 +568,36 @@ static void drop_waiting(struct runner *runner, struct attempt *waiting)
 {
     for (struct attempt *next; waiting; waiting = next) {
         next = waiting->after;
-        list_remove(runner, waiting);
+        runner_list_remove(runner, waiting);
         attempt_free(waiting);
     }
+}
+
+static void kill_child(struct runner *runner, struct child *child)
+{
+    if (has_leader(child)) {
+        process_tree_kill(&child->tree);
+        if (!runner->first_runner->host.guard) {
+            /* this reads all of /proc for each child; guards do it once for all */
+            process_tree_kill_strays(&child->tree);
+        }
+    }
+}
+
+static void drop_child(struct runner *runner, struct child *child, int64_t until_ns)
+{
+    if (has_leader(child)) {
+        await_exit(child, until_ns);
+        child_table_take(runner->table, child->pid);
+    }
+    child_release(child);
+    forget(runner, child);
+    drop_waiting(runner, child->waiting);
+    for (size_t i = 1; i < child->count; i++) {
+        attempt_free(child->others[i - 1]);
+    }
+    free(child->others);
+    attempt_free(&child->attempt);
 }
 
 static void drop_attempts(struct runner *runner)
@@ -583,30 +606,22 @@ static void drop_attempts(struct runner *runner)
     struct attempt *attempt;
     LIST_FOREACH(attempt, &runner->attempts, link) {
         struct child *child = attempt->child;
-        if (attempt == &child->attempt && has_leader(child)) {
-            process_tree_kill(&child->tree);
-            if (!runner->first_runner->host.guard) {
-                /* this reads all of /proc for each child; guards do it once for all */
-                process_tree_kill_strays(&child->tree);
-            }
+        if (attempt == &child->attempt) {
+            kill_child(runner, child);
         }
+    }
+    struct resident *resident;
+    TAILQ_FOREACH(resident, &runner->residents.all, link) {
+        kill_child(runner, resident->child);
     }
     int64_t until_ns = clock_boot_ns() + FREE_MS * CLOCK_NS_PER_MS; /* for all together */
-    while (!LIST_EMPTY(&runner->attempts)) {
-        struct child *child = LIST_FIRST(&runner->attempts)->child;
-        if (has_leader(child)) {
-            await_exit(child, until_ns);
-            child_table_take(runner->table, child->pid);
-        }
-        forget(runner, child);
-        drop_waiting(runner, child->waiting);
-        child_release(child);
-        for (size_t i = 1; i < child->count; i++) {
-            attempt_free(child->others[i - 1]);
-        }
-        free(child->others);
-        attempt_free(&child->attempt);
+    while (!TAILQ_EMPTY(&runner->residents.all)) {
+        drop_child(runner, TAILQ_FIRST(&runner->residents.all)->child, until_ns);
     }
+    while (!LIST_EMPTY(&runner->attempts)) {
+        drop_child(runner, LIST_FIRST(&runner->attempts)->child, until_ns);
+    }
+    residents_free(&runner->residents);
 }
 
 static void stop_watching(struct runner *runner)

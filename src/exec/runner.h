@@ -13,6 +13,7 @@
 
 #include "config/config.h"
 #include "exec/attempt/attempt.h"
+#include "exec/runner_events.h"
 #include "queue/task.h"
 
 struct cgroups;
@@ -21,24 +22,6 @@ struct ev_loop;
 struct guard;
 struct rlimit;
 struct runner;
-
-struct runner_events {
-    /* Nothing of the attempt is left, and the receiver owns it now. Attempts of a batch are
-     * reported one after the other. runner_start calls it only for a failed start (CAUSE_HOST,
-     * CAUSE_NO_PROGRAM, CAUSE_CANNOT_EXECUTE, CAUSE_REFUSED). */
-    void (*ended)(void *context, struct attempt *attempt);
-    /* The process of a batch has failed as a whole, and `count` of its tasks run again in halves,
-     * in the same attempt and slot; `ended` is called when they are over. The attempt says how the
-     * process ended, and has no task. May be NULL. */
-    void (*halved)(void *context, const struct attempt *attempt, size_t count);
-    /* The attempt was killed a while ago, but its process pid has not died; 0: the pid is unknown.
-     * Called once, for the first attempt of a batch. May be NULL. */
-    void (*stuck)(void *context, const struct attempt *attempt, pid_t pid);
-    /* The tasks' user cannot enter its home, so its tasks start in /. error is the errno. Called
-     * once for each config. May be NULL. */
-    void (*homeless)(void *context, const char *home, int error);
-    void *context;
-};
 
 /* Makes the runner for tasks. worker is the consumer's name (LEAT_WORKER); nofile, which is copied,
  * is the limit of open files for tasks. config must outlive the runner or be replaced. The runner
@@ -82,6 +65,35 @@ bool runner_accepts(struct runner *runner, const struct task *task, char *reason
  * the attempts, and the caller still owns the tasks. */
 int runner_start(struct runner *runner, const struct claimed_task *tasks, size_t count);
 
+/* ---- resident processes: with [task] resident, the config's command runs once for each slot, and
+ * tasks are handed to it. The functions above start processes for tasks that need their own. */
+
+/* Starts the resident processes that are missing. waiting tasks want one. */
+void runner_keep_residents(struct runner *runner, size_t waiting);
+
+/* Returns how many more tasks resident processes can take if `slots` slots are free: those that
+ * start for them, too. */
+size_t runner_room(const struct runner *runner, size_t slots);
+
+/* Returns whether one can take a task now; slot: a slot is free, so one without a task may. */
+bool runner_can_hand_over(const struct runner *runner, bool slot);
+
+/* Returns whether leatd reads the output of resident processes. */
+bool runner_reads_residents(const struct runner *runner);
+
+/* Hands the task to a resident process, if runner_can_hand_over is true for `slot`, and takes
+ * ownership of it. Returns 0; or -1 without memory, and the caller still owns the task. */
+int runner_hand_over(struct runner *runner, const struct claimed_task *claimed, bool slot);
+
+/* Returns how many resident processes there are, with and without tasks. */
+size_t runner_residents(const struct runner *runner);
+
+/* Ends resident processes as soon as they have no task, and starts none. */
+void runner_close_residents(struct runner *runner);
+
+/* The same, and those without a task get JOB_STOP or JOB_KILL_NOW. */
+void runner_end_residents(struct runner *runner, enum job_event event);
+
 /* Reports the task through `ended` without starting it, as CAUSE_REFUSED with that reason. Takes
  * ownership of the task, unless it returns -1 without memory. */
 int runner_refuse(struct runner *runner, struct task *task, const char *reason);
@@ -97,7 +109,7 @@ void runner_resume(struct runner *runner, struct attempt *attempt);
 struct attempt *runner_first(struct runner *runner);
 size_t runner_count(const struct runner *runner);
 
-/* Returns how many processes the attempts have. */
+/* Returns how many processes the attempts have, which is how many slots are taken. */
 size_t runner_processes(const struct runner *runner);
 
 /* Ends the process of an attempt. JOB_LEASE_LOST, JOB_STOP and JOB_CANCEL send TERM, and KILL after

@@ -86,9 +86,10 @@ bool row_filter_passes(const struct row_filter *filter, const struct redisReply 
 int row_filter_check_cause(const struct cli *cli, const struct cli_option *option,
                            const char *cause)
 {
-    static const char *const causes[] = {
-        "exit",    "signal",   "killed", "oom",   "timeout", "output-limit", "cannot-execute",
-        "refused", "reported", "check",  "crash", "expired", "vanished",     "damaged"};
+    static const char *const causes[] = {"exit",     "signal",       "killed",         "oom",
+                                         "timeout",  "output-limit", "cannot-execute", "refused",
+                                         "reported", "check",        "crash",          "expired",
+                                         "vanished", "damaged",      "no-verdict"};
     char hint[64];
 
     (void)option;

@@ -201,6 +201,43 @@ static void check_batch(const struct config_task *task, const struct key_lines *
     }
 }
 
+/* Resident processes require a command that reads tasks from standard input. */
+static void check_resident(const struct config *config, const struct key_lines *lines,
+                           struct report *report)
+{
+    static const char *const details[] = {"resident_start_timeout", "resident_tasks",
+                                          "resident_age", "resident_memory", "resident_idle"};
+    const struct config_task *task = &config->task;
+    size_t line = line_of(lines, "task", "resident");
+
+    for (size_t i = 0; i < sizeof details / sizeof *details && !task->resident; i++) {
+        if (line_of(lines, "task", details[i]) != 0) {
+            report_add(report, line_of(lines, "task", details[i]),
+                       "%s: has no effect without resident processes; add resident = yes",
+                       details[i]);
+        }
+    }
+    if (!task->resident) {
+        return;
+    }
+    if (!task->command && line_of(lines, "task", "command") == 0) {
+        report_add(report, line,
+                   "resident: requires a command that stays and reads tasks; add command or remove "
+                   "resident");
+    }
+    if (task->stdin_from == CONFIG_STDIN_NULL) {
+        report_add(report, later(line, line_of(lines, "task", "stdin")),
+                   "resident: the command reads tasks from standard input, but stdin is null; "
+                   "remove one of them");
+    }
+    if (config->queue.concurrency > CONFIG_RESIDENT_MOST) {
+        report_add(report, later(line, line_of(lines, "queue", "concurrency")),
+                   "resident: at most %d slots can have resident processes; set [queue] "
+                   "concurrency to %d or less",
+                   CONFIG_RESIDENT_MOST, CONFIG_RESIDENT_MOST);
+    }
+}
+
 /* Limits require that leat reads the output. */
 static void check_output(const struct config_output *output, const struct key_lines *lines,
                          struct report *report)
@@ -458,6 +495,7 @@ void check_rules(const struct config *config, const struct key_lines *lines, str
     check_codes(&config->retry, lines, report);
     check_intake(config, lines, report);
     check_batch(&config->task, lines, report);
+    check_resident(config, lines, report);
     check_output(&config->output, lines, report);
     check_commands(config, lines, report);
     check_signatures(config, lines, report);

@@ -290,6 +290,7 @@ const char *rules_refusal(const char *cause)
         {"shutdown", "no attempt is counted, and the task runs again"},
         {"host", "no attempt is counted, and the task runs again"},
         {"batch", "no attempt is counted, and the task runs again"},
+        {"no-verdict", "an attempt is counted, and the task is retried"},
         {"vanished", "nothing is left of the task to retry"},
         {"damaged", "nothing is left of the task to retry"},
         {"done", "the task has succeeded"},

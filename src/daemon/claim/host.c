@@ -28,13 +28,16 @@ struct host {
 
 void host_fault(struct host *host, const char *tid, const char *reason)
 {
-    struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "host-fault"), LOG_TEXT("LEAT_TASK", tid)};
+    struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "host-fault"),
+                                 LOG_TEXT("LEAT_TASK", tid ? tid : "")};
+    size_t count = tid ? 2 : 1;
     (void)snprintf(host->trouble, sizeof host->trouble, "this host cannot run tasks: %s", reason);
     if (timer_runs(&host->closed)) {
-        log_event(LOG_ERR, LOG_ID_HOST_FAULT, fields, 2, "this host cannot run tasks: %s", reason);
+        log_event(LOG_ERR, LOG_ID_HOST_FAULT, fields, count, "this host cannot run tasks: %s",
+                  reason);
         return;
     }
-    log_event(LOG_ERR, LOG_ID_HOST_FAULT, fields, 2,
+    log_event(LOG_ERR, LOG_ID_HOST_FAULT, fields, count,
               "this host cannot run tasks: %s; claiming nothing for %.0f s", reason,
               host->closed_s);
     host->doubtful = true;

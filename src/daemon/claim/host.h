@@ -17,7 +17,8 @@ struct host;
 struct host *host_new(struct worker_context *worker);
 void host_free(struct host *host);
 
-/* A task could not run here. A fault while the host is closed counts as the same fault. */
+/* A task could not run here, or a resident process; then tid is NULL. A fault while the host is
+ * closed counts as the same fault. */
 void host_fault(struct host *host, const char *tid, const char *reason);
 
 /* A task ran: the host works. Returns whether it was in doubt. */

@@ -54,6 +54,18 @@ static size_t batch_of(const struct slots *slots)
     return (size_t)slots->worker->config->task.batch;
 }
 
+static bool is_resident(const struct slots *slots)
+{
+    return slots->worker->config->task.resident;
+}
+
+/* Returns whether tasks wait in two lists: for a process that they share, and for one of their own.
+ * A resident process is shared by tasks that come one after the other, too. */
+static bool is_shared(const struct slots *slots)
+{
+    return batch_of(slots) > 1 || is_resident(slots);
+}
+
 static size_t allowed(const struct slots *slots)
 {
     if (slots->alone > 0 || !slots->worker->may_claim) {
@@ -83,8 +95,8 @@ size_t slots_room(const struct slots *slots)
 {
     size_t per_slot = host_is_doubtful(slots->host) ? 1 : slots->per_slot;
     size_t free = at_most(allowed(slots), runner_processes(slots->runner) + slots->single.count);
-    size_t room = at_most(free * per_slot,
-                          slots->shared.count + signature_check_count(slots->signature_check));
+    size_t room = is_resident(slots) ? runner_room(slots->runner, free) : free * per_slot;
+    room = at_most(room, slots->shared.count + signature_check_count(slots->signature_check));
     size_t most = at_most(MOST_TASKS, slots_taken(slots));
     if (signature_check_has_lone_task(slots->signature_check)) {
         return 0; /* it will run alone on this worker */
@@ -105,6 +117,12 @@ static size_t most_ahead(const struct slots *slots)
     return in_time < most ? in_time : most;
 }
 
+/* Returns how many tasks wait for a slot. With batches, those that share one wait to be more. */
+static size_t waiting_for_slot(const struct slots *slots)
+{
+    return slots->single.count + (is_resident(slots) ? slots->shared.count : 0);
+}
+
 size_t slots_ahead(const struct slots *slots)
 {
     if (signature_check_has_lone_task(slots->signature_check)) {
@@ -112,14 +130,14 @@ size_t slots_ahead(const struct slots *slots)
     }
     size_t free = at_most(allowed(slots), runner_processes(slots->runner) + slots->single.count);
     return at_most(most_ahead(slots),
-                   slots->single.count +
+                   waiting_for_slot(slots) +
                        at_most(signature_check_count(slots->signature_check), free));
 }
 
 bool slots_busy(const struct slots *slots)
 {
     size_t most = most_ahead(slots);
-    return most > 0 ? slots->single.count > most / 2
+    return most > 0 ? waiting_for_slot(slots) > most / 2
                     : runner_processes(slots->runner) >
                           (size_t)slots->worker->config->queue.concurrency / 2;
 }
@@ -139,15 +157,23 @@ static int reserve(struct slots *slots, size_t count)
     return outcomes_reserve(slots->outcomes, runner_count(slots->runner) + count);
 }
 
-/* Starts one process for all these tasks. */
-static void start(struct slots *slots, const struct claimed_task *tasks, size_t count)
+static bool has_free_slot(const struct slots *slots)
+{
+    return runner_processes(slots->runner) < allowed(slots);
+}
+
+/* Starts one process for all these tasks; or hands the only one to a resident process. */
+static void start(struct slots *slots, const struct claimed_task *tasks, size_t count,
+                  bool resident)
 {
     bool alone = tasks[0].task->alone;
     for (size_t i = 0; slots->worker->config->log.started && i < count; i++) {
         task_log_started(tasks[i].task);
     }
     slots->alone += alone;
-    if (reserve(slots, count) || runner_start(slots->runner, tasks, count)) {
+    if (reserve(slots, count) ||
+        (resident ? runner_hand_over(slots->runner, tasks, has_free_slot(slots))
+                  : runner_start(slots->runner, tasks, count))) {
         slots->alone -= alone;
         for (size_t i = 0; i < count; i++) {
             put_back(slots, tasks[i].task);
@@ -177,7 +203,20 @@ static void start_single(struct slots *slots, struct task *task, int64_t sent_ns
 {
     struct claimed_task claimed;
     if (set_claimed(slots, &claimed, task, sent_ns)) {
-        start(slots, &claimed, 1);
+        start(slots, &claimed, 1, false);
+    }
+}
+
+static bool can_hand_over(const struct slots *slots)
+{
+    return allowed(slots) > 0 && runner_can_hand_over(slots->runner, has_free_slot(slots));
+}
+
+static void hand_over(struct slots *slots, struct task *task, int64_t sent_ns)
+{
+    struct claimed_task claimed;
+    if (set_claimed(slots, &claimed, task, sent_ns)) {
+        start(slots, &claimed, 1, true);
     }
 }
 
@@ -194,7 +233,7 @@ static void start_shared(struct slots *slots)
         size += next.size;
     }
     if (count > 0) {
-        start(slots, tasks, count);
+        start(slots, tasks, count, false);
         slots->per_slot = slots->per_slot > 2 * count ? slots->per_slot : 2 * count;
         slots->per_slot = slots->per_slot < batch ? slots->per_slot : batch;
     }
@@ -216,8 +255,10 @@ void slots_ended(struct slots *slots, const struct attempt *attempt)
 
 static int64_t slot_wait_ns(const struct slots *slots)
 {
-    return batch_of(slots) > 1 ? lease_deadline(slots->lease, 0) / SLOT_WAIT_SHARE
-                               : SLOT_WAIT_MS * CLOCK_NS_PER_MS;
+    /* for a resident process that starts, tasks wait longer than for one that is busy */
+    bool starts = is_resident(slots) && runner_processes(slots->runner) == 0;
+    return batch_of(slots) > 1 || starts ? lease_deadline(slots->lease, 0) / SLOT_WAIT_SHARE
+                                         : SLOT_WAIT_MS * CLOCK_NS_PER_MS;
 }
 
 /* Returns how long a batch waits to be filled. It does not wait if a task is dead-lettered after
@@ -233,8 +274,9 @@ static int64_t fill_ns(const struct slots *slots)
 static bool is_filled(const struct slots *slots, int64_t now_ns)
 {
     const struct waiting *shared = &slots->shared;
-    return shared->count > 0 && (shared->count >= batch_of(slots) || shared->size >= BATCH_BYTES ||
-                                 waiting_first(shared)->taken_ns + fill_ns(slots) <= now_ns);
+    return shared->count > 0 &&
+           (is_resident(slots) || shared->count >= batch_of(slots) || shared->size >= BATCH_BYTES ||
+            waiting_first(shared)->taken_ns + fill_ns(slots) <= now_ns);
 }
 
 static void set_timer(struct slots *slots)
@@ -271,7 +313,7 @@ static void keep_single(struct slots *slots, struct task *task, int64_t sent_ns)
 {
     size_t concurrency = (size_t)slots->worker->config->queue.concurrency;
     size_t most = concurrency > LEAST_AHEAD ? concurrency : LEAST_AHEAD;
-    if (batch_of(slots) > 1 && slots->single.count >= most) {
+    if (is_shared(slots) && slots->single.count >= most) {
         slots->per_slot = 1;
         put_back(slots, task);
         return;
@@ -284,7 +326,7 @@ static bool is_fit(const struct slots *slots, struct task *task, char *reason, s
     const struct config_task *config = &slots->worker->config->task;
     return task_check(task, config->command, reason, reason_size) &&
            runner_accepts(slots->runner, task, reason, reason_size) &&
-           (config->batch == 1 || batch_fits(config->batch_format, task, reason, reason_size));
+           (!is_shared(slots) || batch_fits(config->batch_format, task, reason, reason_size));
 }
 
 /* The claim was in flight while older tasks went back: the task must not overtake them. */
@@ -301,6 +343,15 @@ static void refuse(void *context, struct task *task, const char *reason)
     }
 }
 
+/* Returns whether the task may run in a process that other tasks have, too. */
+static bool may_share(const struct slots *slots, const struct task *task)
+{
+    const struct config *config = slots->worker->config;
+    return is_resident(slots)
+               ? batch_may_reside(config, task, runner_reads_residents(slots->runner))
+               : batch_of(slots) > 1 && batch_may_share(config, task);
+}
+
 /* Starts a task that passed all checks, or keeps it until a slot is free. */
 static void place(void *context, struct task *task, int64_t sent_ns)
 {
@@ -308,8 +359,12 @@ static void place(void *context, struct task *task, int64_t sent_ns)
     size_t most = allowed(slots);
     if (most == 0 || came_after_return(slots, sent_ns)) {
         put_back(slots, task);
-    } else if (batch_of(slots) > 1 && batch_may_share(slots->worker->config, task)) {
-        keep(slots, &slots->shared, task, sent_ns);
+    } else if (may_share(slots, task)) {
+        if (waiting_for_slot(slots) == 0 && is_resident(slots) && can_hand_over(slots)) {
+            hand_over(slots, task, sent_ns);
+        } else {
+            keep(slots, &slots->shared, task, sent_ns);
+        }
     } else if (slots->single.count > 0 || runner_processes(slots->runner) >= most) {
         keep_single(slots, task, sent_ns);
     } else {
@@ -378,15 +433,37 @@ void slots_put_back_waiting(struct slots *slots)
     timer_stop(&slots->timer);
 }
 
-/* Starts the task or batch that has waited longest. Returns false if none is ready. */
+/* Hands the task that has waited longest to a resident process. Returns false if none can take it.
+ */
+static bool hand_over_next(struct slots *slots)
+{
+    bool can = can_hand_over(slots);
+    if (can) {
+        struct waiting_task first = waiting_take(&slots->shared);
+        hand_over(slots, first.task, first.sent_ns);
+    }
+    return can;
+}
+
+/* Starts the task or batch that has waited longest. Returns false if none is ready, or if it has no
+ * slot. A resident process that has a slot may take a task without another one. */
 static bool start_next(struct slots *slots, int64_t now_ns)
 {
-    bool filled = is_filled(slots, now_ns);
+    bool filled = is_filled(slots, now_ns), has_slot = has_free_slot(slots);
+    if (!has_slot && !(filled && is_resident(slots))) {
+        return false;
+    }
     if (slots->single.count > 0 && (!filled || waiting_first(&slots->single)->taken_ns <=
                                                    waiting_first(&slots->shared)->taken_ns)) {
+        if (!has_slot) {
+            return false;
+        }
         struct waiting_task first = waiting_take(&slots->single);
         start_single(slots, first.task, first.sent_ns);
         return true;
+    }
+    if (filled && is_resident(slots)) {
+        return hand_over_next(slots);
     }
     if (filled) {
         start_shared(slots);
@@ -397,16 +474,19 @@ static bool start_next(struct slots *slots, int64_t now_ns)
 void slots_turn(struct slots *slots)
 {
     signature_check_turn(slots->signature_check);
+    if (is_resident(slots) && allowed(slots) > 0) {
+        runner_keep_residents(slots->runner, slots->shared.count);
+    }
     if (slots->single.count + slots->shared.count + signature_check_count(slots->signature_check) ==
         0) {
         return;
     }
     int64_t now_ns = clock_boot_ns();
-    while (runner_processes(slots->runner) < allowed(slots) && start_next(slots, now_ns)) {
+    while (start_next(slots, now_ns)) {
     }
     if (allowed(slots) == 0) {
         slots_put_back_waiting(slots);
-    } else if (batch_of(slots) > 1 || !timer_runs(&slots->timer)) {
+    } else if (is_shared(slots) || !timer_runs(&slots->timer)) {
         set_timer(slots);
     }
 }
@@ -428,8 +508,10 @@ static void on_timer(void *context)
     }
     /* younger tasks go back too, so that they run after those */
     bool follows = batch_of(slots) == 1 && slots->back_ns == now_ns;
-    while (follows && slots->single.count > 0) {
-        put_back(slots, waiting_take(&slots->single).task);
+    for (int i = 0; i < 2; i++) {
+        while (follows && both[i]->count > 0) {
+            put_back(slots, waiting_take(both[i]).task);
+        }
     }
 }
 
@@ -497,7 +579,7 @@ static bool checks_differ(const struct config *former_config, const struct confi
            former->timeout_max_ms != task->timeout_max_ms ||
            former_config->retry.attempts_max != config->retry.attempts_max ||
            !former->command != !task->command || former->batch != task->batch ||
-           former->batch_format != task->batch_format;
+           former->resident != task->resident || former->batch_format != task->batch_format;
 }
 
 void slots_reload(struct slots *slots, const struct config *former)

@@ -9,6 +9,8 @@
  * wait until the batch is full, or the first of them has waited for batch_wait. Tasks that must not
  * share a process (batch_may_share) start alone; if a claim brings more of those than there are
  * slots, most of them go back at once, and the next claims ask for less.
+ *
+ * With resident processes (exec/residents.h) a slot is one of them, which takes tasks one by one.
  */
 #ifndef LEAT_DAEMON_CLAIM_SLOTS_H
 #define LEAT_DAEMON_CLAIM_SLOTS_H

@@ -200,6 +200,7 @@ static void make_own_config(struct dead_hook *dead_hook)
     dead_hook->own.task.timeout_ms = config->dead.notify_timeout_ms;
     dead_hook->own.task.stdin_from = CONFIG_STDIN_PAYLOAD;
     dead_hook->own.task.batch = 1;
+    dead_hook->own.task.resident = false;
     dead_hook->own.task.check = NULL;
     dead_hook->own.retry.exits = (struct config_exits){0};
 }

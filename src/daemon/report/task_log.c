@@ -226,6 +226,15 @@ void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid)
               attempt->task->tid, process);
 }
 
+void task_log_resident(pid_t pid, const char *text)
+{
+    char number[UNITS_INTEGER_SIZE];
+    (void)units_format_integer(pid, number);
+    struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "handler-failed"),
+                                 LOG_TEXT("LEAT_HANDLER", number)};
+    log_event(LOG_WARNING, NULL, fields, 2, "resident process %s: %s", number, text);
+}
+
 void task_log_home_inaccessible(void *context, const char *home, int error)
 {
     (void)context;

@@ -26,6 +26,9 @@ void task_log_lowered(struct refusals *refusals, const struct task *task, const 
 /* A process was killed but has not ended; see struct runner_events. */
 void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid);
 
+/* A resident process has failed. pid: 0 if it has none. */
+void task_log_resident(pid_t pid, const char *text);
+
 /* Tasks start in / instead of their home; see struct runner_events. */
 void task_log_home_inaccessible(void *context, const char *home, int error);
 

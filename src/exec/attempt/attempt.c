@@ -19,6 +19,7 @@ void attempt_init(struct attempt *attempt, const struct claimed_task *claimed)
                    .max_attempts = task->max_attempts},
         .started_wall_ms = clock_wall_ms(),
         .usage = USAGE_NONE,
+        .verdict_code = -1,
         .lease_deadline_ns = claimed->lease_deadline_ns,
         .renewal = claimed->renewal,
     };

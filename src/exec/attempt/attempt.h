@@ -24,6 +24,16 @@ enum half {
     HALF_SECOND, /* the same; it is the second half, and the first half has not failed so far */
 };
 
+/* The place of a task in the hands of a resident process. */
+struct in_hand {
+    uint64_t number;  /* of its record, from 1 on; 0: it has no resident process */
+    uint64_t at;      /* how many bytes of other records come before it */
+    int64_t since_ns; /* CLOCK_BOOTTIME at which it was handed over */
+    int64_t end_ns;   /* CLOCK_BOOTTIME of its timeout; 0: none */
+    int64_t cpu_ns;   /* the CPU time of the process then */
+    bool beside;      /* the process had another task beside it */
+};
+
 /* One attempt. The runner owns it until it is reported, then the receiver (attempt_free). Others
  * may change only `owner`, the daemon's fields and, once they own it, the links. */
 struct attempt {
@@ -35,6 +45,8 @@ struct attempt {
     bool has_verdict;     /* the process has written a verdict on descriptor 3 */
     bool told_to_end; /* cancelled, its lease lost, or the worker stops: it must not run again */
     enum verdict verdict;
+    int verdict_code; /* the exit code in the verdict of a resident process, which takes
+                         precedence over `verdict`; -1: none */
     int64_t started_wall_ms;
     int64_t duration_us;                   /* from start to the leader's exit */
     struct bytes stdout_tail, stderr_tail; /* valid when reported */
@@ -44,6 +56,7 @@ struct attempt {
     LIST_ENTRY(attempt) link;              /* the runner's list of running attempts */
     struct child *child;                   /* its process, or the one after which it runs again; set
                                               by the runner */
+    struct in_hand in_hand;                /* while a resident process has it */
     enum half half;                        /* while it waits */
     struct attempt *after;                 /* the next that waits for the same child */
     void *owner;

@@ -35,6 +35,15 @@ bool batch_may_share(const struct config *config, const struct task *task)
            !task->directory;
 }
 
+bool batch_may_reside(const struct config *config, const struct task *task, bool pipes)
+{
+    int64_t most = task->max_attempts > 0 ? task->max_attempts : config->retry.max_attempts;
+    bool checked = config->task.check && (task->ends & (unsigned)config->task.check_after) != 0;
+    bool among_others = config->task.batch == 1 || (!task->live && task->attempt < most);
+    return task->crashes == 0 && !task->alone && !checked && !task_is_bounded(task->bounds) &&
+           !task->directory && among_others && (pipes || (!task->live && task->max_output == 0));
+}
+
 /* ---- standard input ---- */
 
 static int append_ended(struct buffer *input, const struct bytes *payload, char end, bool once)
@@ -61,8 +70,25 @@ static int set_field(json_t *fields, json_t *coded, const struct task_field *fie
     return result;
 }
 
+/* Adds what a record says beside the task. Returns 0, or not without memory. */
+static int describe_record(json_t *object, const struct task *task,
+                           const struct batch_record *record)
+{
+    int failed = json_object_set_new(object, "index", json_integer((json_int_t)record->number));
+    failed |= json_object_set_new(object, "max_attempts", json_integer(record->max_attempts));
+    failed |= json_object_set_new(object, "fence", json_integer(task->fence));
+    failed |=
+        json_object_set_new(object, "enqueued_at", json_real((double)task->enqueued_ms / 1e3));
+    if (record->deadline_wall_ms > 0) {
+        failed |= json_object_set_new(object, "deadline",
+                                      json_real((double)record->deadline_wall_ms / 1e3));
+    }
+    return failed;
+}
+
 /* Describes a task as JSON. Takes ownership of both objects. Returns NULL without memory. */
-static json_t *describe_task(const struct task *task, json_t *fields, json_t *coded)
+static json_t *describe_task(const struct task *task, const struct batch_record *record,
+                             json_t *fields, json_t *coded)
 {
     int failed = coded ? 0 : -1;
     for (size_t i = 0; fields && coded && i < task->field_count; i++) {
@@ -71,6 +97,9 @@ static json_t *describe_task(const struct task *task, json_t *fields, json_t *co
     json_t *object = json_object();
     failed |= json_object_set_new(object, "tid", json_string(task->tid));
     failed |= json_object_set_new(object, "attempt", json_integer(task->attempt));
+    if (record) {
+        failed |= describe_record(object, task, record);
+    }
     json_t *label = task->label ? json_stringn(task->label->data, task->label->size) : NULL;
     if (label) {
         failed |= json_object_set_new(object, "id", label);
@@ -92,16 +121,21 @@ static int append_piece(const char *text, size_t size, void *context)
     return buffer_append(context, text, size);
 }
 
-static int append_json(struct buffer *input, const struct task *task)
+static int append_json(struct buffer *input, const struct task *task,
+                       const struct batch_record *record)
 {
-    json_t *object = describe_task(task, json_object(), json_object());
-    int result = object ? json_dump_callback(object, append_piece, input, JSON_COMPACT) : -1;
+    enum { DIGITS = 13 }; /* a time has three decimals, and ten digits before them */
+    json_t *object = describe_task(task, record, json_object(), json_object());
+    int result = object ? json_dump_callback(object, append_piece, input,
+                                             JSON_COMPACT | JSON_REAL_PRECISION(DIGITS))
+                        : -1;
     json_decref(object);
     /* jansson 2.14 ignores failures to write member names, but the buffer remembers them */
     return result || input->failed ? -1 : buffer_append(input, "\n", 1);
 }
 
-int batch_append(struct buffer *input, enum config_format format, const struct task *task)
+int batch_append(struct buffer *input, enum config_format format, const struct task *task,
+                 const struct batch_record *record)
 {
     switch (format) {
     case CONFIG_FORMAT_LINES:
@@ -109,7 +143,7 @@ int batch_append(struct buffer *input, enum config_format format, const struct t
     case CONFIG_FORMAT_NUL:
         return append_ended(input, task->payload, '\0', false);
     case CONFIG_FORMAT_JSON:
-        return append_json(input, task);
+        return append_json(input, task, record);
     }
     return -1;
 }
@@ -152,13 +186,30 @@ static size_t read_index(struct bytes word, size_t most)
     return index;
 }
 
-bool batch_read(const char *line, size_t size, size_t count, struct batch_verdict *verdict)
+/* Reads the exit code after "exit". Returns false for anything else. */
+static bool read_code(struct bytes *rest, int *code)
+{
+    struct bytes word = take_word(rest);
+    size_t number = read_index(word, CONFIG_CODES - 1);
+    *code = (int)number;
+    return number > 0 || bytes_equal(word, "0");
+}
+
+bool batch_read(const char *line, size_t size, size_t count, bool with_code,
+                struct batch_verdict *verdict)
 {
     static const enum verdict known[] = {VERDICT_SUCCESS, VERDICT_RETRY, VERDICT_DEAD};
 
     struct bytes rest = {line, size};
     verdict->index = read_index(take_word(&rest), count);
     struct bytes word = take_word(&rest);
+    verdict->code = -1;
+    if (with_code && bytes_equal(word, "exit")) {
+        bool has_code = read_code(&rest, &verdict->code);
+        verdict->verdict = verdict->code == 0 ? VERDICT_SUCCESS : VERDICT_RETRY;
+        verdict->reason = rest;
+        return has_code && verdict->index > 0;
+    }
     verdict->reason = rest;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (bytes_equal(word, verdict_report_name(known[i]))) {

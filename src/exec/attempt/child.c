@@ -32,6 +32,16 @@ struct attempt *child_attempt(struct child *child, size_t index)
     return index == 0 ? &child->attempt : child->others[index - 1];
 }
 
+size_t child_first(const struct child *child)
+{
+    return child->resident ? 1 : 0;
+}
+
+const struct task *child_task(const struct child *child)
+{
+    return child->count > 1 || child->resident ? NULL : child->attempt.task;
+}
+
 void child_note_home(struct child *child, int error)
 {
     if (error != 0) {
@@ -132,6 +142,9 @@ static void note_usage(struct child *child)
     process_tree_usage(&child->tree, usage);
     for (size_t i = 1; i < child->count; i++) {
         child->others[i - 1]->usage = *usage;
+        if (child->resident) { /* most of it is that of earlier tasks */
+            child->others[i - 1]->usage.items[USAGE_CPU_US] = -1;
+        }
     }
 }
 
@@ -210,6 +223,9 @@ static void feed(struct child *child, const struct attempt *meant, enum job_even
         note_cause(attempt, meant, event);
         attempt->state = step.state;
     }
+    if (child->resident && child->resident->listed && step.state != JOB_RUNNING) {
+        child->host->resident(child->host, child, RESIDENT_ENDS, NULL);
+    }
     perform(child, step.actions);
 }
 
@@ -217,7 +233,12 @@ static void feed(struct child *child, const struct attempt *meant, enum job_even
 
 static void on_timeout(void *context)
 {
-    child_end(context, NULL, JOB_TIMED_OUT);
+    struct child *child = context;
+    if (child->resident) {
+        resident_due(child);
+    } else {
+        child_end(child, NULL, JOB_TIMED_OUT);
+    }
 }
 
 static void on_pause(void *context)
@@ -281,7 +302,8 @@ struct child *child_new(struct child_host *host, const struct claimed_task *task
     child->host = host;
     child->report = -1;
     child->count = 1;
-    child->batch = host->config->task.batch > 1;
+    child->needs_verdict = host->config->task.resident;
+    child->batch = host->config->task.batch > 1 || child->needs_verdict;
     child->live = count == 1 && tasks[0].task->live && host->follow.wrote;
     attempt_init(&child->attempt, &tasks[0]);
     child->attempt.child = child;
@@ -311,15 +333,30 @@ void child_refuse(struct child *child, const char *reason)
     fail(child, CAUSE_REFUSED, reason);
 }
 
+/* Returns after how many attempts the task is given up, unless a rule says otherwise. */
+static int64_t most_attempts(const struct child *child, const struct task *task)
+{
+    return task->max_attempts > 0 ? task->max_attempts : child->host->config->retry.max_attempts;
+}
+
 /* Sets *input to what the process reads from stdin: the payload, or all tasks in the batch's form;
- * its size is 0 for nothing. It points into *made or the task. Returns 0, or -1 without memory. */
-static int make_input(struct child *child, struct buffer *made, struct bytes *input)
+ * its size is 0 for nothing. It points into *made or the task. A resident process has nothing to
+ * read yet. Returns 0, or -1 without memory. */
+static int make_input(struct child *child, int64_t deadline_wall_ms, struct buffer *made,
+                      struct bytes *input)
 {
     const struct config_task *config = &child->host->config->task;
     const struct task *task = child->attempt.task;
+    if (child->resident) {
+        return 0;
+    }
+    const struct batch_record record = {.number = 1,
+                                        .max_attempts = most_attempts(child, task),
+                                        .deadline_wall_ms = deadline_wall_ms};
     if (child->batch) {
         for (size_t i = 0; i < child->count; i++) {
-            if (batch_append(made, config->batch_format, child_attempt(child, i)->task)) {
+            if (batch_append(made, config->batch_format, child_attempt(child, i)->task,
+                             child->needs_verdict ? &record : NULL)) {
                 return -1;
             }
         }
@@ -335,19 +372,18 @@ static int make_input(struct child *child, struct buffer *made, struct bytes *in
 static int start_process(struct child *child, int64_t timeout_ms, struct started *started,
                          enum cause *cause, char *reason, size_t reason_size)
 {
-    const struct task *task = child->attempt.task;
     const struct config *config = child->host->config;
     bool follows = child->live && !child->checking;
-    outlet_begin(&child->streams.outlet, config, child->count > 1 ? NULL : task, follows,
-                 child->started_ns);
+    size_t tasks = child->resident ? child->resident->most : child->count;
+    outlet_begin(&child->streams.outlet, config, child_task(child), follows, child->started_ns);
     struct start_order order = {
         .check = child->checking,
-        .task = child->count > 1 ? NULL : task,
-        .limits = {.max_attempts =
-                       task->max_attempts > 0 ? task->max_attempts : config->retry.max_attempts,
+        .task = child_task(child),
+        .limits = {.max_attempts = most_attempts(child, child->attempt.task),
                    .deadline_wall_ms = timeout_ms > 0 ? clock_wall_ms() + timeout_ms : 0,
-                   .batch = child->batch ? child->count : 0},
+                   .batch = child->batch ? tasks : 0},
         .verdicts = child->batch && !child->checking,
+        .resident = child->resident,
         .ends = outlet_ends(&child->streams.outlet, config, follows),
     };
     struct buffer made = BUFFER_INIT;
@@ -355,7 +391,8 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     struct task_cgroup *task_cgroup = NULL;
     int result = -1;
     *cause = CAUSE_HOST;
-    if (!child->host->start.recipe || make_input(child, &made, &input)) {
+    if (!child->host->start.recipe ||
+        make_input(child, order.limits.deadline_wall_ms, &made, &input)) {
         (void)snprintf(reason, reason_size, "cannot prepare the start: out of memory");
     } else if (!child->host->cgroups ||
                cgroups_prepare(child->host->cgroups, child->slot_index, config, order.task,
@@ -385,6 +422,9 @@ static int64_t time_limit_ms(const struct child *child)
     if (child->checking) {
         return config->check_timeout_ms;
     }
+    if (child->resident) {
+        return 0;
+    }
     return task->timeout_ms >= 0 && child->count == 1 ? task->timeout_ms : config->timeout_ms;
 }
 
@@ -407,6 +447,9 @@ static int launch(struct child *child)
     child->report = started.report;
     child_note_home(child, started.home_error);
     streams_open(child, &started);
+    if (child->resident) {
+        resident_begin(child, &started);
+    }
     timer_start_ms(&child->pause, WATCH_MS);
     if (timeout_ms > 0) {
         timer_start_ms(&child->timeout, timeout_ms);
@@ -463,5 +506,8 @@ void child_release(struct child *child)
     timer_stop(&child->timeout);
     timer_stop(&child->pause);
     streams_free(child);
+    if (child->resident) {
+        resident_release(child);
+    }
     descriptor_close(&child->report);
 }

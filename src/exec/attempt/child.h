@@ -44,6 +44,9 @@ void child_resume(struct child *child);
 /* Passes renewed leases on to the guards. */
 void child_renew(struct child *child);
 
+/* The same if the earliest lease of its tasks may now be an earlier one. */
+void child_hasten(struct child *child);
+
 /* Tells the guards that the leader is reaped next. */
 void child_reaps(struct child *child);
 
@@ -52,5 +55,13 @@ void child_release(struct child *child);
 
 /* Returns attempt number index, from 0 on. */
 struct attempt *child_attempt(struct child *child, size_t index);
+
+/* Returns the number of the first attempt that is one of a task: 1 for a resident process, whose
+ * attempt number 0 stands for the process itself. Otherwise 0. */
+size_t child_first(const struct child *child);
+
+/* Returns the task to which the process belongs from its start to its end, or NULL: it has several,
+ * or it stays. */
+const struct task *child_task(const struct child *child);
 
 #endif

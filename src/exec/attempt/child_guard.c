@@ -33,7 +33,7 @@ static int64_t start_deadline_ns(struct child *child)
 uint64_t child_guard_tag(const struct child *child)
 {
     uint64_t worker = child->host->worker_tag;
-    return worker && child->count == 1 ? env_tag_attempt(worker, child->attempt.task) : 0;
+    return worker && child_task(child) ? env_tag_attempt(worker, child->attempt.task) : 0;
 }
 
 struct guard_entry *child_guard_arm(struct child *child, const struct task_cgroup *task_cgroup)
@@ -55,6 +55,13 @@ void child_renew(struct child *child)
 {
     if (child->host->guard) {
         guard_renew(child->host->guard, child->slot_index, deadline_ns(child));
+    }
+}
+
+void child_hasten(struct child *child)
+{
+    if (child->host->guard) {
+        guard_hasten(child->host->guard, child->slot_index, deadline_ns(child));
     }
 }
 

@@ -49,7 +49,7 @@ static void judge_start(struct child *child)
 {
     struct spawn_failure failure;
     const struct recipe *recipe = child->host->start.recipe;
-    const struct task *task = child->count > 1 ? NULL : child->attempt.task;
+    const struct task *task = child_task(child);
     if (child->report < 0) {
         return;
     }
@@ -161,19 +161,52 @@ static void judge_output(const struct outlet *outlet, struct attempt *attempt)
     }
 }
 
+/* A task that needed a report has failed without one, unless something else has ended it. */
+static void judge_silence(const struct child *child, struct attempt *attempt)
+{
+    if (child->needs_verdict && !child->resident) {
+        judge_no_verdict(attempt);
+    }
+}
+
+void judge_no_verdict(struct attempt *attempt)
+{
+    struct ending *ending = &attempt->ending;
+    if (ending->cause == CAUSE_EXIT || ending->cause == CAUSE_SIGNAL ||
+        ending->cause == CAUSE_KILLED) {
+        ending_describe(ending, attempt->reason, sizeof attempt->reason);
+        ending->cause = CAUSE_NO_VERDICT;
+    }
+}
+
+void judge_verdict(struct attempt *attempt)
+{
+    struct ending *ending = &attempt->ending;
+    if (attempt->verdict_code >= 0) {
+        ending->cause = CAUSE_EXIT;
+        ending->exit_code = attempt->verdict_code;
+        ending->signal = 0;
+    } else {
+        ending->cause = CAUSE_REPORTED;
+        ending->reported = attempt->verdict;
+    }
+}
+
 void judge_end(struct child *child)
 {
     for (size_t i = 0; i < child->count; i++) {
         struct attempt *attempt = child_attempt(child, i);
         if (attempt->has_verdict) {
-            attempt->ending.cause = CAUSE_REPORTED;
-            attempt->ending.reported = attempt->verdict;
+            judge_verdict(attempt);
+        } else if (child->resident && i > 0) {
+            resident_judge(child, attempt);
         } else if (ending_lacked_memory(&child->host->config->retry, &attempt->ending,
                                         attempt->usage.items[USAGE_OOM_KILLS])) {
             attempt->ending.cause = CAUSE_OOM;
         } else {
             judge_program(child->host->config, attempt);
             judge_output(&child->streams.outlet, attempt);
+            judge_silence(child, attempt);
         }
     }
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/escape.h"
@@ -24,6 +25,7 @@ enum {
     IGNORED_TOLD = 10,      /* lines without a verdict that are logged; further ones are counted */
     BLOCKED_MS = 5,         /* until the log is offered again what it has refused */
     SHOWN_LINE = 80,        /* bytes of a line without a verdict that are logged */
+    NONSENSE_MOST = 1000,   /* such lines, one after the other, that end a resident process */
 };
 
 static int kind_of(const struct stream *stream)
@@ -35,22 +37,40 @@ static int kind_of(const struct stream *stream)
 
 enum { WHO_FIELDS = 3 };
 
-/* Sets the fields that name the task or the batch. number needs 24 bytes. Returns how many fields
- * these are. */
-static size_t describe_who(const struct child *child, struct log_field fields[WHO_FIELDS],
-                           char *number)
+enum { NUMBER_SIZE = 24 };
+
+/* Returns the attempt whose output the process writes; or NULL if it is the output of the process,
+ * which has several tasks or, for now, none. */
+static const struct attempt *writer_of(const struct child *child)
 {
-    const struct attempt *attempt = &child->attempt;
-    if (child->count > 1) {
-        (void)snprintf(number, 24, "%zu", child->count);
-        fields[0] = LOG_TEXT("LEAT_BATCH_ID", attempt->batch);
-        fields[1] = LOG_TEXT("LEAT_BATCH", number);
-        return 2;
+    if (child->resident) {
+        return resident_only(child);
     }
-    (void)snprintf(number, 24, "%" PRId64, attempt->task->attempt);
-    fields[0] = LOG_TEXT("LEAT_TASK", attempt->task->tid);
-    fields[1] = LOG_TEXT("LEAT_ATTEMPT", number);
-    return 2 + trace_log_field(&attempt->task->trace, &fields[2]);
+    return child->count > 1 ? NULL : &child->attempt;
+}
+
+/* Sets the fields that name the task, the batch or the resident process. numbers has room for two.
+ * Returns how many fields these are. */
+static size_t describe_who(const struct child *child, struct log_field fields[WHO_FIELDS],
+                           char *numbers)
+{
+    const struct attempt *attempt = writer_of(child);
+    char *number = numbers + NUMBER_SIZE;
+    if (attempt) {
+        (void)snprintf(number, NUMBER_SIZE, "%" PRId64, attempt->task->attempt);
+        fields[0] = LOG_TEXT("LEAT_TASK", attempt->task->tid);
+        fields[1] = LOG_TEXT("LEAT_ATTEMPT", number);
+        return 2 + trace_log_field(&attempt->task->trace, &fields[2]);
+    }
+    (void)snprintf(number, NUMBER_SIZE, "%zu",
+                   child->resident ? resident_count(child) : child->count);
+    fields[0] = LOG_TEXT("LEAT_BATCH_ID", child->attempt.batch);
+    fields[1] = LOG_TEXT("LEAT_BATCH", number);
+    if (child->resident) {
+        (void)snprintf(numbers, NUMBER_SIZE, "%d", (int)child->pid);
+        fields[0] = LOG_TEXT("LEAT_HANDLER", numbers);
+    }
+    return 2;
 }
 
 static const char *event_of(const struct child *child)
@@ -65,9 +85,9 @@ static bool log_line(void *context, const void *data, size_t size, bool ends)
 {
     const struct stream *stream = context;
     bool is_error = kind_of(stream) == STREAM_ERROR;
-    char number[24];
+    char numbers[2 * NUMBER_SIZE];
     struct log_field fields[WHO_FIELDS + 3];
-    size_t count = describe_who(stream->child, fields, number);
+    size_t count = describe_who(stream->child, fields, numbers);
     fields[count++] = LOG_TEXT("LEAT_EVENT", event_of(stream->child));
     fields[count++] = LOG_TEXT("LEAT_STREAM", is_error ? "stderr" : "stdout");
     if (!ends) {
@@ -86,38 +106,51 @@ static bool log_line(void *context, const void *data, size_t size, bool ends)
 static void log_about(const struct child *child, int priority, const char *id, const char *event,
                       const char *what)
 {
-    char number[24];
+    char numbers[2 * NUMBER_SIZE];
     struct log_field fields[WHO_FIELDS + 1];
-    size_t count = describe_who(child, fields, number);
+    size_t count = describe_who(child, fields, numbers);
+    const struct attempt *attempt = writer_of(child);
     fields[count++] = LOG_TEXT("LEAT_EVENT", event);
-    log_event(priority, id, fields, count, "%s %s: %s", child->count > 1 ? "batch" : "task",
-              child->attempt.task->tid, what);
+    if (!attempt && child->resident) {
+        log_event(priority, id, fields, count, "resident process %d: %s", (int)child->pid, what);
+        return;
+    }
+    log_event(priority, id, fields, count, "%s %s: %s", attempt ? "task" : "batch",
+              (attempt ? attempt : &child->attempt)->task->tid, what);
 }
 
 /* ---- verdicts ---- */
 
 static void ignore(struct child *child, const char *line, size_t size)
 {
+    static const char expected[] =
+        "; write \"INDEX ok\", \"INDEX exit CODE\", \"INDEX retry\" or \"INDEX dead\", once for "
+        "each record";
     struct buffer text = BUFFER_INIT;
     bool cut = size > SHOWN_LINE;
+    if (child->resident && ++child->streams.nonsense == NONSENSE_MOST) {
+        resident_babbles(child);
+    }
     if (child->streams.ignored++ >= IGNORED_TOLD) {
         return;
     }
     if (!buffer_append_text(&text, "descriptor 3: ") &&
         !escape_append(&text, line, cut ? SHOWN_LINE : size) &&
         !buffer_append_text(&text, cut ? "...: ignored" : ": ignored") &&
+        !buffer_append_text(&text, child->needs_verdict ? expected : "") &&
         !buffer_append(&text, "", 1)) {
         log_about(child, LOG_WARNING, NULL, "ignored", text.data);
     }
     buffer_free(&text);
 }
 
-/* Sets the verdict on a task; its last one counts. The reason is escaped, and cut if it is long. */
-static void set_verdict(struct attempt *attempt, const struct batch_verdict *verdict)
+/* The reason is escaped, and cut if it is long. */
+void streams_set_verdict(struct attempt *attempt, const struct batch_verdict *verdict)
 {
     struct buffer text = BUFFER_INIT;
     attempt->has_verdict = true;
     attempt->verdict = verdict->verdict;
+    attempt->verdict_code = verdict->code;
     attempt->reason[0] = '\0';
     if (!escape_append(&text, verdict->reason.data, verdict->reason.size) && text.size > 0) {
         (void)snprintf(attempt->reason, sizeof attempt->reason, "%.*s", (int)text.size, text.data);
@@ -125,16 +158,35 @@ static void set_verdict(struct attempt *attempt, const struct batch_verdict *ver
     buffer_free(&text);
 }
 
+/* Takes a whole line. Returns false to have it again later. */
+static bool take_report(struct child *child, const char *line, size_t size, bool *known)
+{
+    struct batch_verdict verdict;
+    if (child->resident) {
+        return resident_line(child, line, size, known);
+    }
+    *known = batch_read(line, size, child->count, child->needs_verdict, &verdict);
+    if (*known) {
+        streams_set_verdict(child_attempt(child, verdict.index - 1), &verdict);
+    } else if (child->needs_verdict) {
+        *known = bytes_equal((struct bytes){line, size}, "ready");
+    }
+    return true;
+}
+
 static bool take_verdict(void *context, const void *data, size_t size, bool ends)
 {
     const struct stream *stream = context;
     struct child *child = stream->child;
-    struct batch_verdict verdict;
     bool whole = ends && !child->streams.within_line;
     bool first = !child->streams.within_line;
+    bool known = false;
+    if (whole && !take_report(child, data, size, &known)) {
+        return false;
+    }
     child->streams.within_line = !ends;
-    if (whole && batch_read(data, size, child->count, &verdict)) {
-        set_verdict(child_attempt(child, verdict.index - 1), &verdict);
+    if (known) {
+        child->streams.nonsense = 0;
     } else if (first) {
         ignore(child, data, size);
     }
@@ -155,7 +207,9 @@ static const struct output_lines *lines_of(struct stream *stream, struct output_
     }
     *lines = (struct output_lines){
         .max = (size_t)child->host->config->output.max_line, .line = log_line, .context = stream};
-    return child->streams.outlet.to == CONFIG_OUTPUT_JOURNAL &&
+    enum config_output_to to = child->streams.outlet.to;
+    bool no_file = to == CONFIG_OUTPUT_FILE && child->resident && child->count == 1;
+    return (to == CONFIG_OUTPUT_JOURNAL || no_file) &&
                    log_wants(kind == STREAM_ERROR ? LOG_NOTICE : LOG_INFO)
                ? lines
                : NULL;
@@ -168,6 +222,11 @@ static size_t tail_of(const struct stream *stream)
                : (size_t)stream->child->host->config->dead.output_tail;
 }
 
+static struct attempt *follower_of(struct child *child)
+{
+    return child->resident ? child->others[0] : &child->attempt;
+}
+
 /* Passes bytes to the follower of the task; data is NULL for bytes that are dropped. After the
  * exit, reading is not paused. */
 static void follow_output(struct stream *stream, const char *data, size_t size)
@@ -176,12 +235,19 @@ static void follow_output(struct stream *stream, const char *data, size_t size)
     struct child *child = stream->child;
     const struct child_host *host = child->host;
     if (size > 0 && child->live && !child->checking &&
-        !host->follow.wrote(host->follow.context, &child->attempt, number, data, size)) {
+        !host->follow.wrote(host->follow.context, follower_of(child), number, data, size)) {
         stream->paused = child->attempt.state < JOB_SETTLING;
         if (stream->paused) {
             fd_watch_stop(&stream->watch, host->loop);
         }
     }
+}
+
+/* Returns whether the file of that attempt stays open. For a resident process, the next write may
+ * be another task's. */
+static bool is_kept_open(const struct child *child, size_t index)
+{
+    return child->resident ? child->count == 2 : index == 0;
 }
 
 /* Writes to the file of each of the process's tasks. Only the first stays open, because a batch can
@@ -191,12 +257,13 @@ static int write_files(struct child *child, size_t size)
     struct child_host *host = child->host;
     const char *logs = getenv("LOGS_DIRECTORY");
     int result = 0, error = 0;
-    for (size_t i = 0; i < child->count; i++) {
+    for (size_t i = child_first(child); i < child->count; i++) {
         const char *tid = child_attempt(child, i)->task->tid;
         size_t written;
-        int failed = i == 0 ? outlet_write(&child->streams.outlet, host->config, logs, tid,
-                                           host->scratch, size, &written)
-                            : outlet_copy(host->config, logs, tid, host->scratch, size, &written);
+        int failed = is_kept_open(child, i)
+                         ? outlet_write(&child->streams.outlet, host->config, logs, tid,
+                                        host->scratch, size, &written)
+                         : outlet_copy(host->config, logs, tid, host->scratch, size, &written);
         error = failed ? errno : error;
         result |= failed;
         host->files_lost += size - written;
@@ -239,12 +306,21 @@ static void exceed_limit(struct child *child)
     }
 }
 
-/* Reads nothing for a while, so that the process blocks when its pipe is full. */
+static bool has_rest(const struct output *output)
+{
+    return output->rest.size > 0 || (output->fd < 0 && output->line.size > 0);
+}
+
+/* Reads nothing for a while, so that the process blocks when its pipe is full. Reports that wait
+ * for output to be logged wait, too. */
 static void throttle(struct child *child, double seconds)
 {
     struct ev_loop *loop = child->host->loop;
     fd_watch_stop(&child->streams.list[STREAM_OUTPUT].watch, loop);
     fd_watch_stop(&child->streams.list[STREAM_ERROR].watch, loop);
+    if (has_rest(&child->streams.list[STREAM_VERDICTS].output)) {
+        fd_watch_stop(&child->streams.list[STREAM_VERDICTS].watch, loop);
+    }
     timer_start_s(&child->streams.throttle, seconds);
 }
 
@@ -273,11 +349,6 @@ static bool offer_rest(struct stream *stream, const struct output_lines *lines)
     return rest->size == 0 && (stream->output.fd >= 0 || output_end(&stream->output, lines));
 }
 
-static bool has_rest(const struct output *output)
-{
-    return output->rest.size > 0 || (output->fd < 0 && output->line.size > 0);
-}
-
 /* Stops reading until the rate allows more, and until the log has accepted what was read. */
 static void pace(struct child *child, size_t cost)
 {
@@ -296,7 +367,7 @@ static void on_throttle_over(void *context)
 {
     struct child *child = context;
     child->streams.lines = 0;
-    for (int i = STREAM_OUTPUT; i <= STREAM_ERROR; i++) {
+    for (int i = 0; i < STREAMS; i++) { /* reports come last */
         struct output_lines into;
         (void)offer_rest(&child->streams.list[i],
                          lines_of(&child->streams.list[i], &into)); /* pace waits for the rest */
@@ -332,6 +403,21 @@ static void take(struct stream *stream, const struct output_lines *lines)
     }
 }
 
+/* Handles the bytes of descriptor 3 that were just read. A report has the output before it read,
+ * into the same memory, so the bytes move first. */
+static void take_reports(struct stream *stream, const struct output_lines *lines)
+{
+    const char *data = stream->child->host->scratch;
+    if (!stream->child->resident) {
+        (void)output_cut(&stream->output, data, stream->output.got, lines);
+    } else if (buffer_append(&stream->output.rest, data, stream->output.got)) {
+        stream->output.rest.failed = false;
+        resident_babbles(stream->child); /* without memory, reports are lost */
+    } else {
+        (void)offer_rest(stream, lines); /* streams_part has it offered again */
+    }
+}
+
 /* Reads once, unless the log has not accepted earlier output yet. Returns true if there may be more
  * at once. */
 static bool read_some(struct stream *stream)
@@ -353,9 +439,12 @@ static bool read_some(struct stream *stream)
         if (!offer_rest(stream, lines)) {
             pace(stream->child, 0);
         }
+        if (kind_of(stream) == STREAM_VERDICTS && stream->child->resident) {
+            resident_mute(stream->child);
+        }
     }
-    if (stream->output.got > 0 && lines && kind_of(stream) == STREAM_VERDICTS) {
-        (void)output_cut(&stream->output, host->scratch, stream->output.got, lines);
+    if (stream->output.got > 0 && kind_of(stream) == STREAM_VERDICTS) {
+        take_reports(stream, lines);
     } else if (stream->output.got > 0) {
         take(stream, lines);
     }
@@ -385,7 +474,8 @@ void streams_watch(struct child *child)
     for (int i = 0; i < STREAMS; i++) {
         struct stream *stream = &child->streams.list[i];
         stream->paused = stream->paused && child->attempt.state < JOB_SETTLING;
-        bool waits = i != STREAM_VERDICTS && timer_runs(&child->streams.throttle);
+        bool waits = (i != STREAM_VERDICTS || has_rest(&stream->output)) &&
+                     timer_runs(&child->streams.throttle);
         if (stream->output.fd >= 0 && !stream->paused && !waits) {
             fd_watch_start(&stream->watch, child->host->loop, stream->output.fd, EV_READ);
         }
@@ -441,18 +531,24 @@ void streams_open(struct child *child, const struct started *started)
     output_open(&child->streams.list[STREAM_VERDICTS].output, started->verdicts);
 }
 
+static void copy_tail(struct attempt *attempt, struct bytes tail, bool is_error)
+{
+    char *copy = tail.size > 0 ? malloc(tail.size) : NULL;
+    if (copy) {
+        memcpy(copy, tail.data, tail.size);
+        *(is_error ? &attempt->stderr_tail : &attempt->stdout_tail) =
+            (struct bytes){copy, tail.size};
+    }
+}
+
 /* Gives the tail of a shared process to those of its tasks that it has reported dead. Without
  * memory they have none. */
 static void share_tail(struct child *child, struct bytes tail, bool is_error)
 {
     for (size_t i = 0; i < child->count; i++) {
         struct attempt *attempt = child_attempt(child, i);
-        bool dead = attempt->has_verdict && attempt->verdict == VERDICT_DEAD;
-        char *copy = dead && tail.size > 0 ? malloc(tail.size) : NULL;
-        if (copy) {
-            memcpy(copy, tail.data, tail.size);
-            *(is_error ? &attempt->stderr_tail : &attempt->stdout_tail) =
-                (struct bytes){copy, tail.size};
+        if (attempt->has_verdict && attempt->verdict == VERDICT_DEAD) {
+            copy_tail(attempt, tail, is_error);
         }
     }
     free((char *)tail.data);
@@ -462,11 +558,62 @@ static void give_tail(struct child *child, struct stream *stream)
 {
     bool is_error = kind_of(stream) == STREAM_ERROR;
     struct bytes tail = output_take_tail(&stream->output, tail_of(stream));
-    if (child->count > 1) {
+    struct attempt *only = child->resident ? resident_only(child) : &child->attempt;
+    if (child->count > 1 && !(only && child->resident)) {
         share_tail(child, tail, is_error);
+    } else if (only) {
+        *(is_error ? &only->stderr_tail : &only->stdout_tail) = tail;
     } else {
-        *(is_error ? &child->attempt.stderr_tail : &child->attempt.stdout_tail) = tail;
+        free((char *)tail.data);
     }
+}
+
+void streams_give_tails(struct child *child, struct attempt *attempt)
+{
+    for (int i = STREAM_OUTPUT; i <= STREAM_ERROR; i++) {
+        struct stream *stream = &child->streams.list[i];
+        if (resident_only(child)) {
+            give_tail(child, stream);
+        } else if (attempt->verdict == VERDICT_DEAD) {
+            copy_tail(attempt, buffer_bytes(&stream->output.tail), i == STREAM_ERROR);
+        }
+    }
+}
+
+/* ---- between two tasks of a resident process ---- */
+
+/* Reads what is in the pipe now, also if the output is too fast or its follower too slow. */
+static void read_all(struct stream *stream)
+{
+    int left = 0;
+    if (stream->output.fd < 0 || ioctl(stream->output.fd, FIONREAD, &left) < 0) {
+        return;
+    }
+    while (left > 0 && read_some(stream) && stream->output.got > 0) {
+        left -= (int)stream->output.got;
+    }
+}
+
+bool streams_part(struct child *child, bool last)
+{
+    bool done = true;
+    child->streams.outlet.last = last;
+    for (int i = STREAM_OUTPUT; i <= STREAM_ERROR; i++) {
+        struct stream *stream = &child->streams.list[i];
+        struct output_lines into;
+        const struct output_lines *lines = lines_of(stream, &into);
+        read_all(stream);
+        done = offer_rest(stream, lines) && output_end(&stream->output, lines) && done;
+        if (stream->paused && stream->output.fd >= 0) {
+            stream->paused = false;
+            streams_watch(child);
+        }
+    }
+    child->streams.outlet.last = false;
+    if (!done) {
+        throttle(child, (double)BLOCKED_MS / 1000);
+    }
+    return done;
 }
 
 void streams_finish(struct child *child)

@@ -324,6 +324,17 @@ void guard_tell_alive(struct guard *guard)
     atomic_store(&guard->shared->alive_ns, clock_boot_ns());
 }
 
+/* Wakes the guards that would look at the entries only after this deadline. */
+static void wake_guards(struct guard *guard, uint64_t deadline)
+{
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        if (deadline < atomic_load(&guard->shared->wake_ms[index])) {
+            const struct guard_packet packet = {.word = GUARD_LOOK};
+            (void)tell(guard, index, &packet, NULL); /* guard_hear reports a dead guard */
+        }
+    }
+}
+
 struct guard_entry *guard_arm(struct guard *guard, size_t slot_index, int64_t deadline_ns,
                               uint64_t tag)
 {
@@ -336,13 +347,7 @@ struct guard_entry *guard_arm(struct guard *guard, size_t slot_index, int64_t de
         atomic_store(&shared->bound, (uint32_t)slot_index + 1);
     }
     atomic_store_explicit(&shared->entries[slot_index].tag, tag, memory_order_relaxed);
-    uint64_t deadline = guard_entry_arm(&shared->entries[slot_index], deadline_ns);
-    for (size_t index = 0; index < GUARD_COUNT; index++) {
-        if (deadline < atomic_load(&shared->wake_ms[index])) {
-            const struct guard_packet packet = {.word = GUARD_LOOK};
-            (void)tell(guard, index, &packet, NULL); /* guard_hear reports a dead guard */
-        }
-    }
+    wake_guards(guard, guard_entry_arm(&shared->entries[slot_index], deadline_ns));
     return &shared->entries[slot_index];
 }
 
@@ -351,6 +356,12 @@ void guard_renew(struct guard *guard, size_t slot_index, int64_t deadline_ns)
     guard_tell_alive(guard);
     (void)guard_entry_renew(&guard->shared->entries[slot_index],
                             deadline_ns); /* one that was taken stays taken */
+}
+
+void guard_hasten(struct guard *guard, size_t slot_index, int64_t deadline_ns)
+{
+    guard_renew(guard, slot_index, deadline_ns);
+    wake_guards(guard, guard_entry_deadline(&guard->shared->entries[slot_index]));
 }
 
 bool guard_has_taken(const struct guard *guard, size_t slot_index)

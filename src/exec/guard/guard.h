@@ -59,8 +59,13 @@ void guard_check(struct guard *guard);
 struct guard_entry *guard_arm(struct guard *guard, size_t slot_index, int64_t deadline_ns,
                               uint64_t tag);
 
-/* Moves the deadline after a renewal. Does nothing if a guard has already taken the entry. */
+/* Moves the deadline to a later time after a renewal. Does nothing if a guard has already taken the
+ * entry. */
 void guard_renew(struct guard *guard, size_t slot_index, int64_t deadline_ns);
+
+/* The same, but the deadline may also move to an earlier time: wakes guards that sleep for longer.
+ */
+void guard_hasten(struct guard *guard, size_t slot_index, int64_t deadline_ns);
 
 /* Notes that the daemon lives now. If the daemon is killed next, guards can still attribute a
  * process older than this moment to its session, even after somebody else has reaped the leader.

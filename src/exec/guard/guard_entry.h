@@ -19,7 +19,8 @@
 #include "config/config.h"
 
 /* The most processes at a time that any configuration allows, so that a reload never needs more. A
- * batch is one process; programs of [dead] notify have entries too. */
+ * batch is one process; programs of [dead] notify have entries too. With resident processes there
+ * are fewer slots (CONFIG_RESIDENT_MOST). */
 #define GUARD_ENTRIES (CONFIG_CONCURRENCY_MOST + CONFIG_NOTIFY_MOST)
 
 /* Two guards that do not depend on each other: if one and then the daemon are killed, one is left.

@@ -9,7 +9,7 @@
 
 /* Reasons to end an attempt: those that do not need a process, and all. */
 #define UNWANTED (ON(JOB_LEASE_LOST) | ON(JOB_STOP) | ON(JOB_CANCEL))
-#define EXCESS (UNWANTED | ON(JOB_TIMED_OUT) | ON(JOB_OVERFLOWED))
+#define EXCESS (UNWANTED | ON(JOB_TIMED_OUT) | ON(JOB_OVERFLOWED) | ON(JOB_MUTE))
 
 #define TERMINATE (JOB_SEND_TERM | JOB_START_GRACE)
 #define SETTLE (JOB_KILL_GROUP | JOB_START_SETTLE)
@@ -39,6 +39,7 @@ static const struct {
     {JOB_RUNNING, EXCESS, JOB_ENDING, TERMINATE},
     {JOB_RUNNING, ON(JOB_KILL_NOW), JOB_KILLING, JOB_SEND_KILL},
     {JOB_RUNNING, ON(JOB_EXITED), JOB_SETTLING, SETTLE},
+    {JOB_RUNNING, ON(JOB_VERDICT), JOB_DONE, JOB_REPORT},
 
     /* after TERM, further reasons to end it change nothing, except JOB_KILL_NOW */
     {JOB_ENDING, ON(JOB_GRACE_OVER) | ON(JOB_KILL_NOW), JOB_KILLING, JOB_SEND_KILL},
@@ -83,6 +84,8 @@ enum cause job_cause(enum job_state state, enum job_event event, enum cause so_f
         return state == JOB_RUNNING    ? CAUSE_OUTPUT_LIMIT
                : state == JOB_CHECKING ? CAUSE_CHECK
                                        : so_far;
+    case JOB_MUTE:
+        return state == JOB_RUNNING ? CAUSE_NO_VERDICT : so_far;
     case JOB_LEASE_LOST:
     case JOB_KILL_NOW:
         return CAUSE_LEASE_LOST;
@@ -95,6 +98,7 @@ enum cause job_cause(enum job_state state, enum job_event event, enum cause so_f
     case JOB_STARTED:
     case JOB_GRACE_OVER:
     case JOB_EXITED:
+    case JOB_VERDICT:
     case JOB_QUIET:
     case JOB_SETTLE_OVER:
         break;

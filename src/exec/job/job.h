@@ -36,6 +36,8 @@ enum job_event {
     JOB_EXITED,      /* the leader has exited */
     JOB_QUIET,       /* its group is empty, and its output is read to the end */
     JOB_SETTLE_OVER, /* the longest wait for that is over */
+    JOB_MUTE,        /* a resident process can read tasks or report results no longer */
+    JOB_VERDICT,     /* a resident process has reported the result, and lives on */
 };
 
 enum job_action {

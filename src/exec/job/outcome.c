@@ -29,6 +29,7 @@ const char *cause_name(enum cause cause)
         [CAUSE_DONE] = "done",
         [CAUSE_BATCH] = "batch",
         [CAUSE_CANCELLED] = "cancelled",
+        [CAUSE_NO_VERDICT] = "no-verdict",
     };
     return names[cause];
 }
@@ -94,7 +95,7 @@ static const struct config_rule *reported_rule(enum verdict reported)
 static const struct config_rule *rule_of(const struct config_retry *policy,
                                          const struct ending *ending)
 {
-    const struct config_rule *const rules[CAUSE_CANCELLED + 1] = {
+    const struct config_rule *const rules[CAUSE_NO_VERDICT + 1] = {
         [CAUSE_EXIT] = exit_rule(policy, ending->exit_code),
         [CAUSE_SIGNAL] = signal_rule(policy, ending->signal),
         [CAUSE_KILLED] = &policy->killed,
@@ -106,6 +107,7 @@ static const struct config_rule *rule_of(const struct config_retry *policy,
         [CAUSE_REPORTED] = reported_rule(ending->reported),
         [CAUSE_DONE] = &always_success,
         [CAUSE_REFUSED] = &always_dead,
+        [CAUSE_NO_VERDICT] = &plain_retry,
     };
     return rules[ending->cause];
 }
@@ -184,6 +186,9 @@ void ending_describe(const struct ending *ending, char *text, size_t size)
         return;
     case CAUSE_OUTPUT_LIMIT:
         (void)snprintf(text, size, "too much output");
+        return;
+    case CAUSE_NO_VERDICT:
+        (void)snprintf(text, size, "no verdict");
         return;
     case CAUSE_CANNOT_EXECUTE:
     case CAUSE_TIMEOUT:

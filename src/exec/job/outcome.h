@@ -30,8 +30,10 @@ enum cause {
     CAUSE_REPORTED,       /* the process of its batch reported the outcome on descriptor 3 */
     CAUSE_CHECK,          /* [task] check could not tell whether it was done before */
     CAUSE_DONE,           /* it was done before; success without running */
-    CAUSE_BATCH,          /* its process was ended because of another task; released */
+    CAUSE_BATCH,          /* its process was ended because of another task, or before it read
+                             this one; released */
     CAUSE_CANCELLED,      /* somebody cancelled it */
+    CAUSE_NO_VERDICT,     /* its resident process ended without a report on it */
 };
 
 /* Returns a cause's name in dead letters, results, histories and the journal. The Lua library names

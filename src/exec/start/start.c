@@ -21,7 +21,8 @@ struct parts {
     char **words; /* owned; the words of the task's own command; or NULL */
     char *spaced; /* owned; a command with a blank in front, so that it is no option; or NULL */
     char *shell_words[4];
-    int input;
+    int input;     /* the task's end */
+    int feed;      /* leatd's end, if stdin is a pipe; or -1 */
     int output[2]; /* read end, write end */
     int error[2];
     int verdicts[2];
@@ -44,6 +45,21 @@ static int make_pipe(int ends[2], int least, bool shared)
         return -1;
     }
     return shared ? fchmod(ends[1], S_IRUSR | S_IWUSR | S_IWGRP | S_IWOTH) : 0;
+}
+
+/* Makes the pipe from which the process reads its records; see make_pipe. */
+static int make_feed(struct parts *parts, bool shared)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        return -1;
+    }
+    parts->input = descriptor_above(ends[0], 3);
+    parts->feed = descriptor_out_of_the_way(ends[1]);
+    if (parts->input < 0 || parts->feed < 0 || fcntl(parts->feed, F_SETFL, O_NONBLOCK) < 0) {
+        return -1;
+    }
+    return shared ? fchmod(parts->input, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH) : 0;
 }
 
 static int write_all(int fd, const char *data, size_t size)
@@ -119,6 +135,7 @@ static void parts_free(struct parts *parts)
     free(parts->words);
     free(parts->spaced);
     descriptor_close(&parts->input);
+    descriptor_close(&parts->feed);
     for (int end = 0; end < 2; end++) {
         descriptor_close(&parts->output[end]);
         descriptor_close(&parts->error[end]);
@@ -144,7 +161,8 @@ static const char *make_parts(struct parts *parts, const struct start *start,
     }
     bool pipes = order->ends == START_PIPES, shared = recipe->identity->other;
     bool both = pipes && !recipe->config->output.merge;
-    if ((pipes && make_pipe(parts->output, 3, shared)) ||
+    if ((order->resident && make_feed(parts, shared)) ||
+        (pipes && make_pipe(parts->output, 3, shared)) ||
         (both && make_pipe(parts->error, 3, shared)) ||
         (order->verdicts && make_pipe(parts->verdicts, 4, shared))) {
         return "cannot make a pipe";
@@ -250,7 +268,8 @@ enum cause start_failure_cause(const struct recipe *recipe, bool check, const st
 int start_task(const struct start *start, const struct start_order *order, struct started *started,
                enum cause *cause, char *reason, size_t reason_size)
 {
-    struct parts parts = {.input = -1, .output = {-1, -1}, .error = {-1, -1}, .verdicts = {-1, -1}};
+    struct parts parts = {
+        .input = -1, .feed = -1, .output = {-1, -1}, .error = {-1, -1}, .verdicts = {-1, -1}};
     *cause = CAUSE_HOST;
     if (*start->recipe->identity->missing) {
         (void)snprintf(reason, reason_size, "%s", start->recipe->identity->missing);
@@ -288,8 +307,9 @@ int start_task(const struct start *start, const struct start_order *order, struc
     started->output = parts.output[0];
     started->error = parts.error[0];
     started->verdicts = parts.verdicts[0];
+    started->input = parts.feed;
     started->home_error = failure.home_error;
-    parts.output[0] = parts.error[0] = parts.verdicts[0] = -1;
+    parts.output[0] = parts.error[0] = parts.verdicts[0] = parts.feed = -1;
     parts_free(&parts);
     return 0;
 }

@@ -37,6 +37,7 @@ struct start_order {
     enum start_ends ends;      /* where its stdout and stderr go */
     struct guard_entry *entry; /* as in spawn.h */
     bool verdicts;             /* the process gets descriptor 3 to write verdicts to */
+    bool resident;             /* stdin is a pipe, which gets one record after the other */
 };
 
 struct started {
@@ -44,6 +45,7 @@ struct started {
     int output, error; /* where stdout and stderr are read, without blocking; or -1: none, or
                           stderr is joined to stdout */
     int verdicts;      /* likewise for descriptor 3 */
+    int input;         /* where its stdin is written, without blocking; or -1: not a pipe */
     int report;        /* for spawn_report; or -1 */
     int home_error;    /* as in spawn.h; 0 for a forked child, which spawn_report judges */
 };

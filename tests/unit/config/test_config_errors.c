@@ -325,6 +325,17 @@ static void rules_between_keys_hold(void **state)
         {"[task]\nbatch = 2\nstdin = null\ncommand = x\n",
          "f:5: batch: the command reads tasks from standard input, but stdin is null; remove one "
          "of them\n"},
+        {"[task]\nresident = yes\n",
+         "f:4: resident: requires a command that stays and reads tasks; add command or remove "
+         "resident\n"},
+        {"[task]\nresident = yes\nstdin = null\ncommand = x\n",
+         "f:5: resident: the command reads tasks from standard input, but stdin is null; remove "
+         "one of them\n"},
+        {"concurrency = 5001\n[task]\nresident = yes\ncommand = x\n",
+         "f:5: resident: at most 5000 slots can have resident processes; set [queue] concurrency "
+         "to 5000 or less\n"},
+        {"[task]\nresident_idle = 1s\ncommand = x\n",
+         "f:4: resident_idle: has no effect without resident processes; add resident = yes\n"},
         {"stream = a}b\n", "f:3: stream: a } without a {tag} keeps leat's other keys out of its "
                            "hash slot in a Cluster; remove it, or write {tag}\n"},
         {"stream = {}b\n", "f:3: stream: a } without a {tag} keeps leat's other keys out of its "

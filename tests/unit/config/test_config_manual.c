@@ -141,10 +141,10 @@ static void shipped_files_are_valid(void **state)
 
     /* except keys that cannot be combined */
     char *text = read_text("conf/leat.ini");
-    const char *left_out[] = {"host",          "port",    "password_credential",
-                              "password_file", "program", "arguments",
-                              "sentinel",      "master",  "cluster",
-                              "tls_"};
+    const char *left_out[] = {"host",          "port",     "password_credential",
+                              "password_file", "program",  "arguments",
+                              "sentinel",      "master",   "cluster",
+                              "tls_",          "resident_"};
     for (char *at = text; (at = strchr(at, '\n')); at++) {
         bool skipped = at[1] != ';' || at[2] == ' ' || at[2] == '\n';
 

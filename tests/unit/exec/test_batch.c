@@ -24,7 +24,7 @@ static void assert_form(enum config_format format, const char *payload, size_t s
 {
     struct buffer input = BUFFER_INIT;
     struct task *task = with_payload(payload, size);
-    assert_int_equal(batch_append(&input, format, task), 0);
+    assert_int_equal(batch_append(&input, format, task, NULL), 0);
     assert_int_equal(input.size, expected_size);
     assert_memory_equal(input.data, expected, expected_size);
     buffer_free(&input);
@@ -51,7 +51,7 @@ static void assert_json(struct task *task, const char *expected)
 {
     struct buffer input = BUFFER_INIT;
     assert_non_null(task);
-    assert_int_equal(batch_append(&input, CONFIG_FORMAT_JSON, task), 0);
+    assert_int_equal(batch_append(&input, CONFIG_FORMAT_JSON, task, NULL), 0);
     if (input.size != strlen(expected) || memcmp(input.data, expected, input.size) != 0) {
         fail_msg("\"%.*s\" is not \"%s\"", (int)input.size, input.data, expected);
     }
@@ -128,7 +128,7 @@ static void who_may_share(void **state)
 static void assert_verdict(const char *line, size_t index, enum verdict verdict, const char *reason)
 {
     struct batch_verdict found;
-    assert_true(batch_read(line, strlen(line), 12, &found));
+    assert_true(batch_read(line, strlen(line), 12, false, &found));
     assert_int_equal(found.index, index);
     assert_int_equal(found.verdict, verdict);
     assert_int_equal(found.reason.size, strlen(reason));
@@ -156,13 +156,70 @@ static void lines_are_read(void **state)
     assert_verdict("1  \t dead \t two  words ", 1, VERDICT_DEAD, "two  words ");
     for (size_t i = 0; i < COUNT(garbage); i++) {
         struct batch_verdict found;
-        if (batch_read(garbage[i], strlen(garbage[i]), 12, &found)) {
+        if (batch_read(garbage[i], strlen(garbage[i]), 12, false, &found)) {
             fail_msg("\"%s\" was taken for a verdict", garbage[i]);
         }
     }
     struct batch_verdict found;
-    assert_true(batch_read("1 dead a\0b", 10, 1, &found));
+    assert_true(batch_read("1 dead a\0b", 10, 1, false, &found));
     assert_int_equal(found.reason.size, 3);
+}
+
+/* Goal: only resident processes may report exit codes, and only those that exist. */
+static void exit_codes_are_read(void **state)
+{
+    (void)state;
+    static const char *const garbage[] = {"1 exit",    "1 exit ",  "1 exit x",  "1 exit 256",
+                                          "1 exit -1", "0 exit 3", "1 exit 3x", "1 exit 1.0"};
+    static const struct {
+        const char *line;
+        int code;
+        enum verdict verdict;
+    } known[] = {{"1 exit 0", 0, VERDICT_SUCCESS},
+                 {"2 exit\t255", 255, VERDICT_RETRY},
+                 {"12 exit 3 why", 3, VERDICT_RETRY},
+                 {"3 retry 7", -1, VERDICT_RETRY}};
+    struct batch_verdict found;
+    for (size_t i = 0; i < COUNT(known); i++) {
+        assert_true(batch_read(known[i].line, strlen(known[i].line), 12, true, &found));
+        assert_int_equal(found.code, known[i].code);
+        assert_int_equal(found.verdict, known[i].verdict);
+    }
+    for (size_t i = 0; i < COUNT(garbage); i++) {
+        assert_false(batch_read(garbage[i], strlen(garbage[i]), 12, true, &found));
+    }
+    assert_false(batch_read("1 exit 3", 8, 12, false, &found));
+}
+
+/* Goal: a resident process gets a task only if it can do what the task asks for, and if no other
+ * task can cost it its last attempt. */
+static void who_may_reside(void **state)
+{
+    (void)state;
+    struct config config = {.retry.max_attempts = 2, .task.batch = 1, .task.resident = true};
+    struct task task = {.attempt = 2, .timeout_ms = 5, .live = true, .max_output = 9};
+    assert_true(batch_may_reside(&config, &task, true));
+    assert_false(batch_may_reside(&config, &task, false));
+    config.task.batch = 2;
+    assert_false(batch_may_reside(&config, &task, true));
+    task = (struct task){.attempt = 2, .timeout_ms = -1};
+    assert_false(batch_may_reside(&config, &task, true));
+    task.attempt = 1;
+    assert_true(batch_may_reside(&config, &task, false));
+    task.crashes = 1;
+    assert_false(batch_may_reside(&config, &task, true));
+    task = (struct task){.attempt = 1, .timeout_ms = -1, .bounds = {1}};
+    assert_false(batch_may_reside(&config, &task, true));
+    static const struct bytes directory = {"/", 1};
+    task = (struct task){.attempt = 1, .timeout_ms = -1, .directory = &directory};
+    assert_false(batch_may_reside(&config, &task, true));
+    static char check[] = "true";
+    config.task.check = check;
+    config.task.check_after = CONFIG_CHECK_AFTER_TIMEOUT;
+    task = (struct task){.attempt = 1, .timeout_ms = -1, .ends = CONFIG_CHECK_AFTER_TIMEOUT};
+    assert_false(batch_may_reside(&config, &task, true));
+    task.ends = CONFIG_CHECK_AFTER_LOST;
+    assert_true(batch_may_reside(&config, &task, true));
 }
 
 int main(void)
@@ -170,7 +227,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(payloads_are_ended), cmocka_unit_test(json_loses_nothing),
         cmocka_unit_test(borders_are_kept),   cmocka_unit_test(who_may_share),
-        cmocka_unit_test(lines_are_read),
+        cmocka_unit_test(lines_are_read),     cmocka_unit_test(exit_codes_are_read),
+        cmocka_unit_test(who_may_reside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,8 @@ static enum cause judged(enum cause cause, int code, int64_t oom_kills, const ch
         .attempt = {.ending = {.cause = cause, .exit_code = code},
                     .usage = {.items = {[USAGE_OOM_KILLS] = oom_kills}},
                     .has_verdict = reported,
-                    .verdict = VERDICT_SUCCESS},
+                    .verdict = VERDICT_SUCCESS,
+                    .verdict_code = -1},
     };
     config.retry.exits.of[3].kind = CONFIG_RULE_SUCCESS;
     judge_end(&child);

@@ -336,6 +336,7 @@ static void endings_have_texts(void **state)
     assert_text((struct ending){.cause = CAUSE_BATCH}, "batch");
     assert_text((struct ending){.cause = CAUSE_CHECK}, "check");
     assert_text((struct ending){.cause = CAUSE_DONE}, "the check says it is done");
+    assert_text((struct ending){.cause = CAUSE_NO_VERDICT}, "no verdict");
     assert_text((struct ending){.cause = CAUSE_REPORTED, .reported = VERDICT_SUCCESS},
                 "reported ok");
     assert_text((struct ending){.cause = CAUSE_REPORTED, .reported = VERDICT_RETRY},
