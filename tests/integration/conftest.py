@@ -14,6 +14,7 @@ from harness.batches import Seen
 from harness.beside import Beside
 from harness.cgroup import Group
 from harness.faults import inject
+from harness.handlers import Handlers
 from harness.journal import Journal, NotHere
 from harness.latch import Latch
 from harness.notify import NotifySocket
@@ -94,6 +95,12 @@ def latch(latches):
 def seen(folder):
     """The inputs of the processes of batches."""
     return Seen(folder)
+
+
+@pytest.fixture
+def handlers(folder):
+    """The resident processes of the test."""
+    return Handlers(folder)
 
 
 @pytest.fixture

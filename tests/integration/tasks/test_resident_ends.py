@@ -1,0 +1,318 @@
+"""How resident processes end: by a task, by a fault of their own, or because they are replaced."""
+import os
+import signal
+
+import pytest
+
+from harness import processes
+from harness.batches import add
+from harness.daemon import write_config
+from harness.polling import wait_until
+from harness.short_leases import is_empty, wait_blocked
+from harness.tasks import letters, wait_letters, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+ONCE = {'retry': {'max_attempts': 1}}
+
+
+def reload(worker, sections):
+    """Gives the worker other keys in these sections."""
+    told = worker.log().count('configuration reloaded')
+    worker.sections = {**worker.sections, **{name: {**worker.sections.get(name, {}), **values}
+                                             for name, values in sections.items() if name != 'task'},
+                       'task': {'kill_grace': worker.sections['task']['kill_grace'], **sections['task']}}
+    write_config(worker.config_path, worker.sections)
+    worker.reload()
+    wait_until(lambda: worker.log().count('configuration reloaded') > told)
+
+
+# ---- a task ends the process
+
+def test_timeout(daemon, queue, handlers):
+    """A timeout ends the process, and another one goes on."""
+    daemon({**handlers.config(timeout='1s'), **ONCE}).wait_ready()
+    add(queue, 'hang', 'ok')
+    [letter] = wait_letters(queue)
+    wait_succeeded(queue, 1)
+    assert letter.cause == 'timeout' and len(handlers.up()) == 2
+
+
+def test_own_timeout(daemon, queue, handlers):
+    """A task's own timeout counts from the moment at which it is handed over."""
+    daemon({**handlers.config(timeout='1h'), **ONCE}).wait_ready()
+    add(queue, 'ok')
+    wait_succeeded(queue, 1)
+    queue.add({'payload': 'hang', 'timeout': '300ms'})
+    assert wait_letters(queue)[0].cause == 'timeout'
+    assert len({record['pid'] for record in handlers.records()}) == 1
+
+
+def test_timeout_with_others_in_hand(daemon, queue, handlers, folder):
+    """The task that ends the process has the cause; the others go back with nothing counted."""
+    daemon({**handlers.config(batch=3, timeout='1h'), 'retry': {'max_attempts': 3}}).wait_ready()
+    handlers.wait_up(1)
+    queue.add({'payload': f'hold {folder}/go;ok', 'timeout': '1s'}, {'payload': 'ok'}, {'payload': 'ok'})
+    handlers.wait_records(1)
+    wait_until(lambda: len(handlers.up()) >= 2)
+    (folder / 'go').touch()
+    wait_succeeded(queue, 3)
+    assert queue.counter('retried') == 1
+    assert {record['attempt'] for record in handlers.records() if 'hold' not in record['fields']['payload']} == {1}
+
+
+def test_cancel(daemon, queue, handlers, leat):
+    """Cancelling a task ends the process that has it."""
+    worker = daemon(handlers.config(timeout='1h')).wait_ready()
+    [tid] = add(queue, 'hang')
+    handlers.wait_records(1)
+    assert leat('cancel', tid).returncode == 0
+    worker.wait_log('cancelled')
+    wait_until(lambda: is_empty(queue))
+    add(queue, 'ok')
+    wait_succeeded(queue, 1)
+    assert len(handlers.up()) == 2 and not letters(queue)
+
+
+def test_lost_lease(daemon, queue, handlers):
+    """If the entry of a task is deleted, the process that has it is killed."""
+    daemon(handlers.config(timeout='1h')).wait_ready()
+    add(queue, 'hang')
+    [first] = handlers.wait_records(1)
+    [entry] = [row[0] for row in queue.redis.xrange(queue.stream)]
+    queue.redis.xdel(queue.stream, entry)
+    queue.redis.xack(queue.stream, queue.group, entry)
+    wait_until(lambda: not processes.alive(first['pid']))
+    add(queue, 'ok')
+    handlers.wait_records(2)
+
+
+@pytest.mark.parametrize('payload, reason', [('end 0', 'exit 0'), ('end 3', 'exit 3'), ('kill', 'SIGKILL')])
+def test_no_verdict(daemon, queue, handlers, payload, reason):
+    """Without a report a task has failed, whatever the exit status, and a new process goes on."""
+    daemon({**handlers.config(), 'retry': {'max_attempts': 2}}).wait_ready()
+    add(queue, payload, 'ok')
+    [letter] = wait_letters(queue)
+    wait_until(lambda: queue.counter('succeeded') == 1)
+    assert (letter.cause, letter.attempts) == ('no-verdict', '2') and reason in letter.reason
+    handlers.wait_up(3)
+
+
+def test_unread_records_go_back(daemon, queue, folder, handlers):
+    """A record that the process had not read when it ended goes back with nothing counted."""
+    program = folder / 'program'
+    program.write_text('import os, sys\n'
+                       f'first = not os.path.exists("{folder}/was")\n'
+                       f'open("{folder}/was", "w")\n'
+                       'os.write(3, b"ready\\n")\n'
+                       'number = 0\n'
+                       'while os.read(0, 2):\n'
+                       '    if first:\n'
+                       f'        while not os.path.exists("{folder}/go"): pass\n'
+                       '        sys.exit(0)\n'
+                       '    number += 1\n'
+                       '    os.write(3, b"%d ok\\n" % number)\n')
+    daemon(handlers.config(batch=4, form='lines', command=f'exec /usr/bin/python3 -IS {program}')).wait_ready()
+    add(queue, 'a', 'b', 'c', 'd')
+    wait_until(lambda: queue.redis.hlen(queue.running) == 4)
+    (folder / 'go').touch()
+    wait_succeeded(queue, 4)
+    assert queue.counter('retried') == 1
+
+
+# ---- faults of its own
+
+@pytest.mark.parametrize('habit, line', [
+    ('deaf', 'has not read a task within its timeout'), ('shut-in', 'closed its standard input'),
+    ('shut-out', 'closed descriptor 3'), ('babble', 'writes other lines than reports')])
+def test_faults(daemon, queue, handlers, habit, line):
+    """A process that breaks the protocol is ended, the log says what to do, and no task is lost or blamed.
+    leatd goes on meanwhile: a correct command gets the task after a reload."""
+    config = handlers.config(habit, timeout='500ms' if habit == 'deaf' else '10m')
+    worker = daemon({**config, **ONCE}).wait_ready()
+    add(queue, 'ok')
+    worker.wait_log(line)
+    handlers.wait_up(2)
+    assert not letters(queue) and queue.counter('retried') == 0
+    reload(worker, {**handlers.config(), **ONCE})
+    wait_succeeded(queue, 1)
+
+
+def test_full_pipe(daemon, queue, handlers, leat):
+    """A process that does not read while records are larger than its pipe does not block leatd: another task
+    is cancelled, and the daemon stops in time."""
+    worker = daemon({**handlers.config('deaf', batch=2, timeout='1h'), 'shutdown': {'drain': '0'}}).wait_ready()
+    handlers.wait_up(1)
+    tids = add(queue, 'x' * 1000000, 'y' * 1000000)
+    wait_until(lambda: queue.redis.hlen(queue.running) == 2)
+    assert leat('cancel', tids[0]).returncode == 0
+    worker.wait_log(f'task {tids[0]}: attempt 1 ended: cancelled')
+    wait_until(lambda: queue.redis.hlen(queue.running) == 1)
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    assert queue.counter('retried') == 0 and not letters(queue)
+
+
+def test_flood_of_output(daemon, queue, handlers):
+    """A process that writes without end is slowed down, and leatd serves its task's timeout."""
+    worker = daemon({**handlers.config('flood', timeout='1s'), 'output': {'rate': '100K'}, **ONCE}).wait_ready()
+    add(queue, 'ok')
+    worker.wait_log('has not read a task within its timeout')
+    worker.terminate()
+    assert worker.wait_exit() == 0 and not letters(queue)
+
+
+def test_forks_and_exits(daemon, queue, handlers, folder):
+    """A process whose descendant goes on is ended with it, and its task has failed."""
+    daemon({**handlers.config(), **ONCE}).wait_ready()
+    add(queue, 'fork;end 0', 'ok')
+    [letter] = wait_letters(queue)
+    wait_succeeded(queue, 1)
+    assert letter.cause == 'no-verdict'
+
+
+def test_killed_between_tasks(daemon, queue, handlers):
+    """A process that is killed while it has no task is replaced, and the log says so."""
+    worker = daemon(handlers.config()).wait_ready()
+    add(queue, 'ok')
+    wait_succeeded(queue, 1)
+    os.kill(handlers.up()[0], signal.SIGKILL)
+    worker.wait_log('ended between two tasks: killed by SIGKILL; starting another in 1 s')
+    add(queue, 'ok')
+    wait_succeeded(queue, 2)
+
+
+def test_exits_between_tasks(daemon, queue, handlers):
+    """A process may end by itself with status 0 between tasks; another one starts when it is needed."""
+    worker = daemon(handlers.config('once')).wait_ready()
+    for count in range(1, 4):
+        add(queue, 'ok')
+        wait_succeeded(queue, count)
+    assert queue.counter('retried') == 0 and 'starting another' not in worker.log()
+
+
+# ---- replacing
+
+@pytest.mark.parametrize('key, value', [('resident_tasks', '3'), ('resident_memory', '1M'),
+                                        ('resident_age', '1s')])
+def test_replaced(daemon, queue, handlers, key, value):
+    """A process is replaced after so many tasks, above so much memory, or at that age. The former one reads
+    the end of the file, and no task waits or is repeated."""
+    daemon(handlers.config(slots=1, **{key: value})).wait_ready()
+    done = 0
+    while len(handlers.ends()) < 2:
+        add(queue, 'ok')
+        done += 1
+        wait_succeeded(queue, done)
+    records = handlers.records()
+    assert len(records) == done and queue.counter('retried') == 0
+    wait_until(lambda: handlers.ends() == handlers.up()[:len(handlers.ends())])
+
+
+def test_idle(daemon, queue, handlers):
+    """A process without tasks ends after resident_idle; the next task gets a new one."""
+    daemon(handlers.config(resident_idle='200ms', slots=2)).wait_ready()
+    wait_until(lambda: sorted(handlers.ends()) == sorted(handlers.wait_up(2)))
+    add(queue, 'ok')
+    wait_succeeded(queue, 1)
+    assert len(handlers.up()) >= 3
+
+
+def test_stubborn(daemon, queue, handlers):
+    """A process that goes on after the end of the file gets TERM after the grace period, and the log says so."""
+    worker = daemon(handlers.config('stay', resident_tasks=1)).wait_ready()
+    add(queue, 'ok', 'ok')
+    wait_succeeded(queue, 2)
+    worker.wait_log('has not ended within [task] kill_grace after the end of its standard input')
+    first = handlers.up()[0]
+    wait_until(lambda: not processes.alive(first))
+
+
+def test_reload(daemon, queue, handlers, folder):
+    """A reload that changes the command replaces the processes; one that changes nothing of theirs does not."""
+    worker = daemon(handlers.config()).wait_ready()
+    add(queue, 'ok')
+    wait_succeeded(queue, 1)
+    reload(worker, handlers.config(timeout='3m'))
+    add(queue, 'ok')
+    wait_succeeded(queue, 2)
+    assert len(handlers.up()) == 1
+    reload(worker, handlers.config('chatty'))
+    wait_until(lambda: handlers.ends() == handlers.up()[:1])
+    add(queue, 'ok')
+    wait_succeeded(queue, 3)
+    assert handlers.records()[-1]['pid'] == handlers.up()[1] and queue.counter('retried') == 0
+
+
+def test_reload_switches(daemon, queue, handlers, folder):
+    """A reload switches between resident processes and a process for each task."""
+    plain = {'queue': {'concurrency': 1}, 'task': {'command': f'touch {folder}/ran-$LEAT_TASK'}}
+    worker = daemon(plain).wait_ready()
+    reload(worker, handlers.config())
+    add(queue, 'ok')
+    wait_succeeded(queue, 1)
+    reload(worker, plain)
+    wait_until(lambda: handlers.ends() == handlers.up())
+    [tid] = add(queue, 'ok')
+    wait_succeeded(queue, 2)
+    assert (folder / f'ran-{tid}').exists() and len(handlers.records()) == 1
+
+
+# ---- the end of the worker
+
+def test_drain(daemon, queue, handlers, folder):
+    """At a stop, a task in hand may finish, and processes without one end at once."""
+    worker = daemon({**handlers.config(slots=2, timeout='1h'), 'shutdown': {'drain': '1h'}}).wait_ready()
+    handlers.wait_up(2)
+    add(queue, f'hold {folder}/go')
+    [record] = handlers.wait_records(1)
+    worker.terminate()
+    wait_until(lambda: len(handlers.ends()) == 1)
+    assert record['pid'] not in handlers.ends()
+    (folder / 'go').touch()
+    assert worker.wait_exit() == 0
+    assert queue.counter('succeeded') == 1 and len(handlers.ends()) == 2
+
+
+def test_stop_without_drain(daemon, queue, handlers):
+    """When the drain is over, tasks in hand go back with nothing counted."""
+    worker = daemon({**handlers.config(timeout='1h'), 'shutdown': {'drain': '0'}}).wait_ready()
+    add(queue, 'hang')
+    handlers.wait_records(1)
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    assert queue.counter('retried') == 0 and queue.redis.hlen(queue.running) == 0
+
+
+def test_killed_daemon(daemon, queue, handlers):
+    """When leatd is killed, the guards end its resident processes, with tasks and without. A task that was
+    lost with its worker then gets a process of its own."""
+    worker = daemon(handlers.config(slots=2, timeout='1h')).wait_ready()
+    handlers.wait_up(2)
+    add(queue, 'hang')
+    handlers.wait_records(1)
+    former = handlers.up()
+    worker.kill9()
+    wait_until(lambda: not any(processes.alive(pid) for pid in former))
+    other = daemon({**handlers.config(slots=1, timeout='1h'), 'shutdown': {'drain': '0'}}).wait_ready()
+    records = handlers.wait_records(2)
+    assert records[1]['pid'] not in former and records[1]['index'] == 1
+    assert records[1]['attempt'] == records[0]['attempt']
+    wait_until(lambda: len(handlers.up()) == 4)
+    other.terminate()
+    assert other.wait_exit() == 0
+
+
+def test_stopped_daemon(daemon, queue, handlers):
+    """While leatd is stopped, the guards end a process before the lease of its task ends, also if it was idle
+    for long before it got the task."""
+    worker = daemon({**handlers.config(timeout='1h', kill_grace='100ms'),
+                     'queue': {'concurrency': 1, 'lease': '2s'}}).wait_ready()
+    handlers.wait_up(1)
+    wait_blocked(queue.redis)
+    add(queue, 'hang')
+    [record] = handlers.wait_records(1)
+    worker.stop()
+    wait_until(lambda: not processes.alive(record['pid']))
+    worker.cont()
+    handlers.wait_records(2)
