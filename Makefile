@@ -262,8 +262,10 @@ model: ## check every interleaving of leases and fencing with spin (MODEL_FAULTS
 # ---- lint: each C file has a stamp, so that only changed files are checked again
 C_FILES = $(wildcard src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] tests/unit/*/*.[ch])
 SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* \
-	tests/model/* tests/guest/* tests/producers/* conf/* conf/debian/* 2>/dev/null) src/cli/leat.bash
-PYTHON = $(shell find tests src -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* tests/chaos/* \
+	tests/model/* tests/guest/* tests/producers/* conf/* conf/debian/* conf/handlers/* 2>/dev/null) \
+	src/cli/leat.bash
+PYTHON = $(shell find tests src conf -name '*.py'; \
+	grep -lE '^\#!.*python3' tests/tools/* tests/bench/* tests/chaos/* \
 	tests/failover/* 2>/dev/null)
 
 lint: ## run clang-format, clang-tidy, cppcheck, shellcheck, luacheck and flake8; check units and man pages
@@ -328,8 +330,9 @@ lint-manuals:
 
 # ---- installing
 MAN_PAGES = $(wildcard src/*/*.[1-8] src/*/man/*.[1-8] conf/*.[1-8])
-EXAMPLES = $(wildcard systemd/*.conf conf/*.conf conf/*.ini conf/*.acl conf/*.service conf/*.timer)
-EXAMPLE_SCRIPTS = $(wildcard conf/*.sh)
+EXAMPLES = $(wildcard systemd/*.conf conf/*.conf conf/*.ini conf/*.acl conf/*.service conf/*.timer \
+	conf/handlers/*.c)
+EXAMPLE_SCRIPTS = $(wildcard conf/*.sh) $(filter-out %.c,$(wildcard conf/handlers/*))
 CLIENTS = $(wildcard src/clients/*)
 LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))
 
