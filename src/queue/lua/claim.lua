@@ -246,8 +246,8 @@ local function admit_named(q, named, out)
       local found = redis.call('XCLAIM', stream, q.group, q.consumer, '0', id)[1]
       if found then
         local task = decode(token, found[2])
-        task.packed, q.bytes = records[i], q.bytes + task.bytes
-        leat.note_size(q, task.bytes)
+        task.packed, q.bytes = records[i], q.bytes + task.weight
+        leat.note_size(q, task.weight)
         tasks[#tasks + 1] = task
       elseif records[i] then
         try(out, leat.settle_vanished, q, token)
@@ -288,14 +288,14 @@ local function may_go_on(q, out)
   return not out.alone and not out.passed and not is_full(q)
 end
 
--- Reads up to `step` entries and appends their tasks. Returns whether there were fewer, and the bytes of the largest.
+-- Reads up to `step` entries and appends their tasks. Returns whether there were fewer, and the weight of the largest.
 local function read_some(q, kind, step, tasks)
   local stream, largest, n = stream_of(q, kind), 0, #tasks
   local got = redis.call('XREADGROUP', 'GROUP', q.group, q.consumer, 'COUNT', step, 'STREAMS', stream, '>')
   for i, entry in ipairs(got and got[1][2] or {}) do
     local task = decode(kind .. entry[1], entry[2])
-    tasks[n + i], largest = task, math.max(largest, task.bytes)
-    q.bytes = q.bytes + task.bytes
+    tasks[n + i], largest = task, math.max(largest, task.weight)
+    q.bytes = q.bytes + task.weight
   end
   leat.note_size(q, largest)
   return #tasks - n < step, largest

@@ -43,6 +43,7 @@ local DEFAULT_LEASE_MS = DEFAULT_LEASE_S * 1000 -- if conf was damaged by hand
 local TOO_MANY_FIELDS = 'more than ' .. MAX_FIELDS .. ' fields'
 local MAX_DIGITS = 15 -- of a time in ms
 local LONG_VALUE = 200 -- bytes; leat writes no number, setting or holder of a name that is longer
+local FEW_VALUES, VALUE_WEIGHT = 64, 32 -- each value beyond the first few costs Redis as much as so many bytes
 local LARGE_BYTES, LARGE_MS = 1024 * 1024, 3600000 -- after a task so large, a queue is read entry by entry for so long
 local LEAST_MAX_TASK = 65536 -- smaller tasks are not compared with max_task
 local EXACT = 2 ^ 53 -- from here on, a number does not represent every whole number exactly
@@ -200,6 +201,9 @@ end
 -- A duration (90, 90s, 500ms, 5m, 1h30m, 30d) in ms, or nil. Workers and commands parse it in the same way.
 local function duration_ms(text)
   text = text or ''
+  if #text > LONG_VALUE then
+    return nil
+  end
   local ms = text:match('^%d+$') and text * 1000 or sum_ms(text)
   return ms and ms <= CENTURY_MS and ms or nil
 end
@@ -288,6 +292,7 @@ end
 -- the next one start.
 local BINDS = 1
 local BINDING = { 'id', 'unique', 'unique_for', 'lane', 'result_ttl', 'crashed' }
+local DURATIONS = { unique_for = true, result_ttl = true } -- a longer text than LONG_VALUE is none
 local PICKED = { id = BINDS, unique = BINDS, unique_for = BINDS, lane = BINDS, result_ttl = BINDS, expires = 0 }
 
 local function known_number(task, known, name, default)
@@ -324,12 +329,12 @@ local function take_known(task, known)
   end
 end
 
--- A task as all routines use it. count is the number of values in fields that are the task's own. enqueued (ms)
--- stays text. The PICKED fields are in it by their names. bound: at least one of them is BINDING.
+-- A task as all routines use it. count is the number of values in fields that are the task's own, and bytes is their
+-- size. weight is what reading it costs Redis, in bytes. enqueued (ms) stays text. The PICKED fields are in it by their names. bound: at least one of them is BINDING.
 local function decode(token, fields)
   local task = {
     token = token, tid = token:sub(2), fields = fields, count = #fields, attempts = 0, crashes = 0, fence = 0,
-    history = '', enqueued = '0', bytes = 0,
+    history = '', enqueued = '0', bytes = 0, weight = 0,
   }
   local known, values
   if token:sub(1, 1) ~= 's' then
@@ -348,18 +353,21 @@ local function decode(token, fields)
       task.enqueued = ms
     end
   end
-  -- Only a dead letter has these, instead of fields.
-  local bytes = known and #(known['leat.packed'] or '') + #(known['leat.damaged'] or '') or 0
+  local bytes = 0
   for i = 1, task.count, 2 do
     local name, value = fields[i], fields[i + 1]
     bytes = bytes + #name + #value
     local picked = PICKED[name]
-    if picked and value ~= '' then
+    if picked and value ~= '' and (not DURATIONS[name] or #value <= LONG_VALUE) then
       task[name] = task[name] or value
       task.bound = task.bound or picked == BINDS
     end
   end
-  task.bytes = bytes
+  task.bytes, task.weight = bytes, bytes + math.max(#fields - FEW_VALUES, 0) * VALUE_WEIGHT
+  if known then
+    -- Only a dead letter has these, instead of fields.
+    task.weight = task.weight + #(known['leat.packed'] or '') + #(known['leat.damaged'] or '')
+  end
   return task
 end
 
@@ -406,12 +414,12 @@ local function field(task, name)
   return nil
 end
 
--- The task of an entry of that stream, or nil. q.bytes counts what this call has read.
+-- The task of an entry of that stream, or nil. q.bytes is the weight of what this call has read.
 local function read_entry(q, key, token)
   local id = token:sub(2)
   local found = redis.call('XRANGE', key, id, id)
   local task = found[1] and decode(token, found[1][2]) or nil
-  q.bytes = q.bytes + (task and task.bytes or 0)
+  q.bytes = q.bytes + (task and task.weight or 0)
   return task
 end
 

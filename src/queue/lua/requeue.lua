@@ -58,7 +58,7 @@ end
 function leat.make_ready(q, tid, list)
   local task = decode('w', list)
   local lane = leat.lane_of(q, task.lane)
-  leat.note_size(q, task.bytes)
+  leat.note_size(q, task.weight)
   if lane or leat.has_lanes(q) then
     return leat.to_lane(q, tid, lane or '')
   end
@@ -348,7 +348,7 @@ local function requeue_step(q, task, record)
   if record then
     task.from = task.token
   end
-  leat.note_size(q, task.bytes)
+  leat.note_size(q, task.weight)
   local moved = 'g' .. add_entry(q, q[GO], encode(task))
   leat.put_index(q, task.tid, moved)
   leat.watch_expiry(q, task, task.tid)

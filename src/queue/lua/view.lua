@@ -135,7 +135,7 @@ function leat.status(keys, args)
     local first = not is_full(q) and entries_after(key, last, '+', '1')[1]
     if first then
       local task = decode(kind .. first[1], first[2])
-      oldest, q.bytes = math.max(oldest, q.now - number_or(task.enqueued, q.now)), q.bytes + task.bytes
+      oldest, q.bytes = math.max(oldest, q.now - number_or(task.enqueued, q.now)), q.bytes + task.weight
     end
   end)
   local waiting = redis.call('HLEN', q[WAITING])
@@ -285,7 +285,7 @@ local function page_of(key, kind, start, limit)
     for _, entry in ipairs(found) do
       start = entry[1]
       local task = decode(kind .. start, entry[2])
-      tasks[#tasks + 1], bytes = task, bytes + task.bytes
+      tasks[#tasks + 1], bytes = task, bytes + task.weight
     end
     if #found < step then
       return tasks, ''

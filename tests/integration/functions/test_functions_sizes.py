@@ -63,6 +63,28 @@ def test_large_tasks_in_lanes(queue):
     assert sum(map(len, found)) == 4 and all(found.count(len(BIG)) <= 1 for found in found)
 
 
+def test_entries_of_many_empty_fields(queue):
+    """Values cost Redis time even if they have no bytes: a call reads one entry of very many."""
+    queue.register('w1')
+    for _ in range(3):
+        queue.redis.execute_command('XADD', queue.stream, '*', *['', ''] * 300000)
+    assert [len(queue.claim('w1', 8)['buried']) for _ in range(3)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize('name', ['unique_for', 'result_ttl'])
+def test_long_durations(queue, name):
+    """A text of many bytes is no duration. A plain XADD does not get it into a lease record, which each renewal
+    reads."""
+    queue.register('w1')
+    value = '0' * 201 + '1h'
+    with pytest.raises(redis.ResponseError, match=f'REFUSED task 1: {name}: not a duration'):
+        queue.add({'command': 'true', 'unique': 'k', name: value})
+    queue.redis.xadd(queue.stream, {'command': 'true', 'unique': 'k', name: value})
+    [task] = queue.begin('w1')
+    assert queue.redis.hstrlen(queue.running, task.token) < 200
+    assert queue.finish('w1', task) == 'ok' and queue.held() == {}
+
+
 def test_named_tokens_that_were_not_looked_at(queue):
     """A claim that names large entries returns the tokens that it has not read, and the next call takes them."""
     queue.register('w1')
