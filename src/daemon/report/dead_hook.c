@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <hiredis/hiredis.h>
+
 #include "base/array.h"
 #include "base/log/log.h"
 #include "daemon/report/task_log.h"
@@ -25,7 +27,6 @@ struct dead_hook {
     bool refused;    /* Redis refused the call: send nothing until dead_hook_retry */
     bool complained; /* the log says that Redis refuses */
     bool calling;    /* a call is in flight */
-    size_t wanted;   /* letters in that call */
     char **settled;  /* "+ID" (ran) and "-ID" (did not), as queue_tell takes them; owned */
     size_t settled_count;
     size_t sent; /* how many of settled, from the first, are in the call */
@@ -118,7 +119,8 @@ static void on_fetched(void *context, const struct redisReply *reply)
     }
     dead_hook->complained = false;
     forget_settled(dead_hook, dead_hook->sent);
-    dead_hook->fetch |= dead_hook->wanted > 0 && answer.count >= dead_hook->wanted;
+    /* after large ones, Redis hands out fewer than there are */
+    dead_hook->fetch |= answer.count > 0 || answer.given_up->elements > 0;
     task_log_hook_given_up(answer.given_up);
     start_hooks(dead_hook, &answer);
     dead_letter_reply_free(&answer);
@@ -148,7 +150,6 @@ void dead_hook_turn(struct dead_hook *dead_hook)
     }
     dead_hook->calling = true;
     dead_hook->sent = dead_hook->settled_count;
-    dead_hook->wanted = wanted;
     dead_hook->fetch = dead_hook->fetch && wanted == 0;
 }
 

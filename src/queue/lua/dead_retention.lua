@@ -12,6 +12,7 @@ end
 local function trim(q, most, before)
   local letters, following = leat.page_of(q[DEAD], 'd', '0-0', math.min(most, CHUNK))
   for i, letter in ipairs(letters) do
+    q.bytes = q.bytes + letter.weight
     if tonumber(letter.token:match('%d+')) >= before then
       letters, following = { unpack(letters, 1, i - 1) }, ''
       break
@@ -105,7 +106,8 @@ function leat.sweep_dead_letters(q)
   return false
 end
 
--- Called after a dead letter was written. A large excess, as after a lower limit was set, is left to the scan.
+-- Called after a dead letter was written. A large excess, as after a lower limit was set, is left to the scan, and so is
+-- what large letters leave.
 local function trim_to_most(q)
   local _, most = leat.read_retention(q)
   if most > 0 and q.unfit then
@@ -113,7 +115,7 @@ local function trim_to_most(q)
   end
   if most > 0 and redis.call('XLEN', q[DEAD]) > most then
     local over = trim_unfit(q, most)
-    if over > 0 and over <= CHUNK then
+    if over > 0 and over <= CHUNK and not is_full(q) then
       trim(q, over, math.huge)
     end
   end
@@ -182,7 +184,7 @@ local function pending_letters(q)
   return {}
 end
 
--- The task's fields as far as an environment can hold them, without the payload.
+-- The task's fields as far as an environment can hold them, without the payload: {name, value …}.
 local function own_fields(task)
   local list, bytes = {}, 0
   for i = 1, task.count, 2 do
@@ -192,18 +194,18 @@ local function own_fields(task)
       list[#list + 1], list[#list + 2] = name, value
     end
   end
-  return list, bytes
+  return list
 end
 
 local function hand_out(out, entry)
   local id, fields = entry[1], entry[2]
   local task, known = decode('d' .. id, fields), trailer(fields) or {}
-  local list, bytes = own_fields(task)
+  local list = own_fields(task)
   local tail = known['leat.stderr'] or ''
   if tail == '' then
     tail = known['leat.stdout'] or '' -- stderr was joined to it, or had nothing
   end
-  out.bytes = out.bytes + bytes + #tail
+  out.bytes = out.bytes + task.weight
   out.letters[#out.letters + 1] = {
     id, task.tid, task.fence, task.enqueued,
     { known['leat.cause'] or '', known['leat.status'] or '', known['leat.reason'] or '',
@@ -213,8 +215,9 @@ local function hand_out(out, entry)
 end
 
 local function give_up(q, id, out)
-  local found = redis.call('XRANGE', q[DEAD], id, id)
-  out.given_up[#out.given_up + 1] = found[1] and decode('d' .. id, found[1][2]).tid or id
+  local task = leat.task_at(q, 'd' .. id)
+  out.given_up[#out.given_up + 1] = task and task.tid or id
+  out.bytes = out.bytes + (task and task.weight or 0)
   leat.forget_hook(q, id)
   count(q, 'told_in_vain')
 end
@@ -225,7 +228,7 @@ local function hand_out_again(q, pending, consumer, wanted, out)
   local tries = #pending > 0 and leat.read_max_crashes(q)
   for _, info in ipairs(pending) do
     local wait = tonumber(info[2]:match('^' .. WAIT .. '(%d+)$')) or 0
-    if #out.letters >= wanted or out.bytes > MOVE_BYTES then
+    if #out.letters >= wanted or out.bytes >= MOVE_BYTES then
       return
     elseif info[3] > wait and info[4] >= tries then
       give_up(q, info[1], out)
@@ -273,7 +276,8 @@ end
 -- worker gets it; then for each dead letter that the caller has settled '+' (the hook has run) or '-' (another
 -- worker shall run it) and its entry id.
 -- Reply: PROTOCOL; dead letters {entry id, tid, fence, enqueued ms, {cause, status, reason, attempts, worker, end
--- of stderr}, {name, value …} of the task without its payload}; tids of dead letters that were given up.
+-- of stderr}, {name, value …} of the task without its payload}; tids of dead letters that were given up. After very
+-- large ones, it hands out fewer than are there, but at least one.
 -- Safe to stop: a dead letter that was handed out stays pending and is handed out again later, so the hook runs at
 -- least once for each.
 function leat.tell(keys, args)

@@ -5,7 +5,7 @@ do -- Doctor: damage in the keys of a queue.
 -- about names and cancels whose task is not found.
 
 local HEAVY = 512 * 1024 -- after a page that read so many bytes, the next one is shorter
-local FIRST_LIMIT = 10
+local FIRST_LIMIT = 1
 local RECORDS_AT_ONCE = 5000 -- running tasks that one call counts
 local SILENT_LEASES = 2 -- a consumer that is silent for longer has lost its tasks to others, if there are others
 local LEFT_OVER_LEASES = 3 * SWEEP_LEASES -- and a consumer that holds nothing has been deleted
@@ -433,7 +433,8 @@ local function note(q, kind, subject)
   return detail
 end
 
--- Parts: function(q, limit, at) → where to go on, or nil at the end. at is '' at first.
+-- Parts: function(q, limit, at) → where to go on, or nil at the end. at is '' at first. A page ends after very large
+-- tasks.
 local parts = {}
 
 -- With the group of another program, or without a group, nothing after this part can be judged.
@@ -459,12 +460,36 @@ function parts.start(q)
   note(q, 'index', 't:')
 end
 
+-- The members of a page of a scan in order, each with its value if it has one (width 2).
+local function in_order(q, page, width)
+  local members = {}
+  for i = 1, #page, width do
+    members[#members + 1] = { page[i], page[i + 1] }
+    q.bytes = q.bytes + (width == 2 and #page[i + 1] or 0)
+  end
+  table.sort(members, function(a, b)
+    return a[1] < b[1]
+  end)
+  return members
+end
+
+-- `at` is the cursor of the scan and, if a page is looked at in several calls, the last member that was. Each of these
+-- calls scans the same page.
 local function scanning(command, key, width, look, ...)
   local options = { ... }
   return function(q, limit, at)
-    local page = redis.call(command, q[key], at == '' and '0' or at, 'COUNT', limit, unpack(options))
-    for i = 1, #page[2], width do
-      look(q, page[2][i], page[2][i + 1])
+    local cursor, last = at:match('^(%d+) (.*)$')
+    cursor = cursor or at ~= '' and at or '0'
+    local page = redis.call(command, q[key], cursor, 'COUNT', limit, unpack(options))
+    local members, looked = in_order(q, page[2], width), false
+    for _, member in ipairs(members) do
+      if looked and is_full(q) then
+        q.is_same_page = true
+        return cursor .. ' ' .. looked
+      elseif not last or member[1] > last then
+        look(q, member[1], member[2])
+        looked = member[1]
+      end
     end
     return page[1] ~= '0' and page[1] or nil
   end
@@ -500,28 +525,43 @@ local function pending_of(kind)
     local start = at == '' and '-' or '(' .. at
     local page = last_delivered(q, kind)
       and redis.call('XPENDING', stream_of(q, kind), q.group, start, '+', limit) or {}
-    for _, info in ipairs(page) do
+    for i, info in ipairs(page) do
       note(q, 'dangling', kind .. info[1])
       note(q, 'unrecorded', kind .. info[1])
+      if is_full(q) and i < #page then
+        return info[1]
+      end
     end
     return #page == limit and page[limit][1] ~= GREATEST_ID and page[limit][1] or nil
   end
 end
 parts.pendingg, parts.pendings = pending_of('g'), pending_of('s')
 
+-- Looks at up to `limit` entries of a key after `at`, up to the entry `last`.
+local function look_at_entries(q, key, kind, at, last, limit, look)
+  local number = 0
+  at = at == '' and '0-0' or at
+  while number < limit and not is_full(q) do
+    local step = math.min(next_step(number, q.bytes), limit - number)
+    local page = entries_after(key, at, last, step)
+    for _, entry in ipairs(page) do
+      at, q.bytes = entry[1], q.bytes + decode(kind .. entry[1], entry[2]).weight
+      look(q, kind .. at)
+    end
+    number = number + #page
+    if #page < step then
+      return nil
+    end
+  end
+  return at
+end
+
 -- In go, the tasks that nobody has read yet, too.
 local function entries_of(kind)
+  local look = kind == 'g' and noting('acked', 'unreadable') or noting('acked')
   return function(q, limit, at)
     local last = last_delivered(q, kind)
-    local page = last and entries_after(stream_of(q, kind), at == '' and '0-0' or at, kind == 'g' and '+' or last,
-      limit) or {}
-    for _, entry in ipairs(page) do
-      note(q, 'acked', kind .. entry[1])
-      if kind == 'g' then
-        note(q, 'unreadable', kind .. entry[1])
-      end
-    end
-    return #page == limit and page[limit][1] or nil
+    return last and look_at_entries(q, stream_of(q, kind), kind, at, kind == 'g' and '+' or last, limit, look) or nil
   end
 end
 parts.entriesg, parts.entriess = entries_of('g'), entries_of('s')
@@ -579,11 +619,7 @@ end
 
 local function places_of(kind)
   return function(q, limit, at)
-    local page = entries_after(kind == 'd' and q[DEAD] or q[GO], at == '' and '0-0' or at, '+', limit)
-    for _, entry in ipairs(page) do
-      note(q, 'index', kind .. entry[1])
-    end
-    return #page == limit and page[limit][1] or nil
+    return look_at_entries(q, kind == 'd' and q[DEAD] or q[GO], kind, at, '+', limit, noting('index'))
   end
 end
 parts.placesg, parts.placesd = places_of('g'), places_of('d')
@@ -635,7 +671,7 @@ function leat.doctor(keys, args)
   at = parts[name](q, limit, at)
   local cursor = ''
   if at then
-    cursor = cursor_text(name, next_limit(limit, q.bytes), at)
+    cursor = cursor_text(name, q.is_same_page and limit or next_limit(limit, q.bytes), at)
   elseif not q.stops and part_after(name) then
     cursor = cursor_text(part_after(name), FIRST_LIMIT, '')
   end

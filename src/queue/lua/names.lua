@@ -95,18 +95,20 @@ function leat.stop_holding(q, token, record)
   end
 end
 
--- Part of a whole step: the follow-up takes the key over and becomes ready.
+-- Part of a whole step: the follow-up takes the key over and becomes ready. After very large tasks, it is due now: the
+-- next claim makes it ready.
 local function start_following(q, key, following)
   local tid, due = following:match('^(%S+) (%d+)$')
   hash_drop(q, NAMES, 'n:' .. key)
-  local list = tid and is_tid(tid) and leat.read_waiting(q, tid)
-  if not list then
+  local unread = tid and is_full(q) and redis.call('HEXISTS', q[WAITING], tid) == 1
+  local list = not unread and tid and is_tid(tid) and leat.read_waiting(q, tid)
+  if not list and not unread then
     hash_drop(q, NAMES, 'u:' .. key)
     return
   end
   leat.hold_unique(q, key, tid)
-  if tonumber(due) > q.now then
-    leat.schedule(q, due, tid)
+  if unread or tonumber(due) > q.now then
+    leat.schedule(q, math.max(tonumber(due), q.now), tid)
   else
     leat.make_ready(q, tid, list)
     q.freed = true

@@ -236,7 +236,10 @@ function leat.repair(keys, args)
   leat.check_types(q)
   q.work = 0
   for i = 3, #args, 3 do
-    local fine, state = pcall(repair_one, q, args[i], args[i + 1])
+    local fine, state = true, 'more'
+    if i == 3 or not is_full(q) then
+      fine, state = pcall(repair_one, q, args[i], args[i + 1])
+    end
     reply[#reply + 1] = fine and state or message_of(state)
   end
   pcall(leat.offer_lane_task, q)

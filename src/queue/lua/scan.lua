@@ -95,12 +95,15 @@ local function has_lease(q, token)
   return #redis.call('XPENDING', stream, q.group, id, id, '1') > 0
 end
 
+-- After very large tasks, the rest of a page is left to the next sweep.
 local function sweep_record(q, token, record)
-  if record.moved then
+  if is_full(q) then
+    return
+  elseif record.moved then
     if not leat.is_at(q, record.moved) then
       redis.call('HDEL', q[RUNNING], token)
     end
-  elseif not has_lease(q, token) and not is_full(q) and not fetch(q, token) then
+  elseif not has_lease(q, token) and not fetch(q, token) then
     leat.settle_vanished(q, token)
   end
 end

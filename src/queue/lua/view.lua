@@ -413,15 +413,24 @@ local function list_waiting(q, cursor, limit, rows)
   return #page == limit * 2 and str(start + limit) or ''
 end
 
--- Follow-ups wait for the holder of their unique key. They are found by its name only.
+-- Follow-ups wait for the holder of their unique key. They are found by its name only. The cursor is that of HSCAN and,
+-- if a page was too large for one call, the last tid that was listed of it.
 local function list_following(q, cursor, _, rows)
   if redis.call('HLEN', q[WAITING]) == redis.call('ZCARD', q[LANED]) then
     return ''
   end
-  local start = str(number_arg(cursor, 'the cursor'))
-  local page = redis.call('HSCAN', q[NAMES], start, 'MATCH', 'n:*', 'COUNT', str(CHUNK))
+  local start, last = cursor:match('^(%d+) ?(%S*)$')
+  local page = redis.call('HSCAN', q[NAMES], str(number_arg(start, 'the cursor')), 'MATCH', 'n:*', 'COUNT', str(CHUNK))
+  local tids = {}
   for i = 2, #page[2], 2 do
-    local list = leat.read_waiting(q, page[2][i]:match('^%S*'))
+    tids[#tids + 1] = page[2][i]:match('^%S*')
+  end
+  table.sort(tids)
+  for i, tid in ipairs(tids) do
+    if is_full(q) then
+      return start .. ' ' .. tids[i - 1]
+    end
+    local list = tid > last and leat.read_waiting(q, tid)
     if list then
       rows[#rows + 1] = listed(q, decode('w', list), 'following', {})
     end

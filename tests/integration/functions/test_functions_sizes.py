@@ -1,11 +1,12 @@
 """No call of a function holds up Redis for much longer than one large task needs, and limits of size hold."""
 import time
+from collections import Counter
 
 import pytest
 import redis
 
 from harness.functions.damages import settle
-from harness.functions.doctor import Doctor
+from harness.functions.invariants import check
 from harness.queue import text
 
 BIG = b'b' * (20 << 20)  # more than a call moves
@@ -171,6 +172,67 @@ def test_records_restored_at_a_registration(queue):
     assert register_again(queue, tokens, tasks[-1].fence) == [(1, []), (2, []), (3, [])]
 
 
+def test_follow_ups_of_tasks_that_succeed_together(queue):
+    """leat_finish makes one large follow-up ready in a call, and the next claim the others. A page of a list has
+    one, too."""
+    queue.register('w1')
+    queue.add(*[{'command': 'true', 'unique': key} for key in 'abc'])
+    first = queue.begin('w1', 3)
+    queue.add(*[{'command': 'true', 'unique': key, 'unique_next': '1', 'payload': BIG} for key in 'abc'])
+    cursor, page = queue.call('list', queue.group, 'following', '0', 10)
+    assert len(page) == 1 and cursor
+    assert len({row['tid'] for row in queue.list('following')}) == len(queue.list('following')) == 3
+    assert queue.finish_many('w1', [queue.result(task.token) for task in first]) == ['ok'] * 3
+    assert queue.redis.xlen(queue.go) == 1 and queue.redis.zcard(queue.delayed) == 2
+    assert check(queue).names.keys() == {b'u:a', b'u:b', b'u:c'}
+    while len(queue.redis.hkeys(queue.running)) < 3:
+        assert len(queue.begin('w1', 3)) <= 1
+
+
+def test_dead_letters_that_make_room(queue):
+    """Small tasks that die push large dead letters out, one in a call."""
+    queue.register('w1', dead_keep_number=3)
+    for payload in [BIG] * 3:
+        add_plain(queue, payload)
+        queue.finish('w1', *queue.begin('w1'), outcome='dead', cause='exit')
+    add_plain(queue, *[b'x'] * 3)
+    ends = [queue.result(task.token, 'dead', cause='exit') for task in queue.begin('w1', 3)]
+    assert queue.finish_many('w1', ends) == ['ok', 'later', 'later']
+    assert [len(letter['payload']) for _, letter in queue.letters()] == [len(BIG), len(BIG), 1]
+
+
+def test_a_sweep_of_large_tasks(queue):
+    """A sweep of the records of attempts that were lost reads one large task in a call."""
+    queue.register('w1')
+    add_plain(queue, BIG, BIG, BIG)
+    take_all(queue, 3)
+    queue.expire()
+    while queue.pending():
+        queue.scan('w1')
+    queue.redis.hdel(queue.stats, 'swept')
+    reply = {'cursor': 's0-0'}
+    while reply['cursor'][:1] == 's':
+        reply = queue.claim('w1', 0, 0, reply['cursor'])
+    before = queue.redis.info('commandstats')['cmdstat_xrange']['calls']
+    queue.claim('w1', 0, 0, reply['cursor'])
+    assert queue.redis.info('commandstats')['cmdstat_xrange']['calls'] - before == 1
+    assert queue.redis.hlen(queue.running) == 3
+
+
+def test_a_repair_of_large_tasks(queue):
+    """leat_repair handles one large task in a call."""
+    queue.register('w1')
+    add_plain(queue, BIG, BIG, BIG)
+    tokens = queue.block('w1', 3)
+    for token in tokens:
+        queue.redis.xack(queue.stream, queue.group, token[1:])
+
+    def repair(*tokens):
+        args = [arg for token in tokens for arg in ('acked', token, '')]
+        return ['later' if state == b'more' else text(state) for state in queue.call('repair', queue.group, '', *args)]
+    assert page_on(repair, *tokens) == [['repaired', 'later', 'later'], ['repaired', 'later'], ['repaired']]
+
+
 def page_on(act, *ids):
     """Calls act with the ids that it has not looked at until there are none. Returns its answers to each call."""
     answers = []
@@ -233,7 +295,7 @@ def test_status_reads_one_large_task(queue):
 
 
 def test_pages_of_large_tasks(queue):
-    """A page of a list, of doctor or of dead letters for the hook has one large task."""
+    """A page of a list or of dead letters for the hook has one large task."""
     queue.register('w1')
     add_plain(queue, BIG, BIG)
     cursor, page = queue.call('list', queue.group, 'ready', 's0-0', 10)
@@ -243,8 +305,36 @@ def test_pages_of_large_tasks(queue):
     for _ in range(2):
         [task] = queue.begin('w1')
         queue.finish('w1', task, 'dead', cause='exit')
-    assert len(queue.tell(9)[0]) == 2  # without their payloads
-    assert Doctor(queue).look() == []
+    assert [len(queue.tell(9)[0]) for _ in range(3)] == [1, 1, 0]  # without their payloads
+
+
+def large_tasks_everywhere(queue):
+    """Three large tasks in each place: running, in the requeue stream, delayed, dead; each has a unique key."""
+    queue.register('w1')
+    for outcome in ('dead', 'retry', 'running', 'release'):
+        for number in range(3):
+            queue.redis.xadd(queue.stream, {'command': 'true', 'payload': BIG, 'unique': f'{outcome}-{number}'})
+        tasks = take_all(queue, 3)
+        while tasks and outcome != 'running':
+            delay = 10 ** 6 * (outcome == 'retry')
+            assert queue.finish('w1', tasks.pop(), outcome, cause='exit', delay=delay) == 'ok'
+
+
+def test_doctor_of_large_tasks(queue):
+    """A page of leat_doctor looks at one large task, wherever it is. It finds what it found before."""
+    large_tasks_everywhere(queue)
+    for number in range(3):
+        queue.redis.hdel(queue.names, f'u:running-{number}')
+        queue.redis.sadd(queue.cancel, f'{number}-5')
+    pages, found, cursor = Counter(), [], 'start'
+    while cursor:
+        pages[cursor.split()[0]] += 1
+        cursor, rows = queue.call('doctor', queue.group, cursor)
+        cursor = text(cursor)
+        found += [text(row[0]) for row in rows]
+    assert sorted(found) == ['cancel'] * 3 + ['unnamed'] * 3
+    for part in ('entriesg', 'entriess', 'running', 'waiting', 'names', 'placesg', 'placesd'):
+        assert pages[part] >= 3, pages
 
 
 def test_the_limit_for_producers(queue):
