@@ -78,6 +78,9 @@ local function parse_tasks(q, args)
     else
       due = number_arg(due, 'the due time')
     end
+    if due > q.now + CENTURY_MS then
+      fail('REFUSED task ' .. #tasks + 1 .. ': due in more than 100 years; give a time in ms')
+    end
     tasks[#tasks + 1] = make_item(q, fields, #tasks + 1, due)
     at = last + 1
   end

@@ -66,7 +66,7 @@ end
 
 local function retry_step(q, task, due)
   task.from = nil
-  leat.wait_until(q, task, due)
+  leat.wait_until(q, task, math.min(due, leat.LATEST))
   leat.remove(q, task.token, task.tid)
 end
 

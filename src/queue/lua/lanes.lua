@@ -44,11 +44,12 @@ function LAZY.lane_conf(q)
 end
 
 -- The settings of a lane: conf 'lane:NAME' is 'WEIGHT, MAX_RUNNING, RATE, BURST', with 'strict' for a weight. A
--- missing part or '-' means 1, no limit, no limit, 1. Also returns whether they are the lane's own.
+-- missing part or '-' means 1, no limit, no limit, 1. 'lane:*' is the default of lanes with a name; it does not name a
+-- lane '*'. The second result is whether the lane has settings of its own.
 function leat.lane_settings(q, lane)
   local own = redis.call('HGET', q[CONF], 'lane:' .. lane) or ''
   if own ~= '' or lane == '' then
-    return own, own ~= ''
+    return own, own ~= '' and lane ~= DEFAULT
   end
   return q.lane_conf[LANE_DEFAULT] or '', false
 end
@@ -150,8 +151,15 @@ end
 -- Part of a whole step: the lane joins at the present clock. A lane that joins others goes before those that it would
 -- tie with, whatever their names are: each of them has just been served, or has a task in the stream.
 local function put_at_present(q, lane, spec)
-  local step = spec.step * (1 - redis.call('EXISTS', q[LANES]) * JOINS_EARLIER)
-  zset_put(q, LANES, tag_text(clock_of(q, spec) + step - (spec.strict and STRICT or 0)), lane)
+  local others, clock = redis.call('EXISTS', q[LANES]), clock_of(q, spec)
+  if others == 0 and clock > CLOCK_MOST / 2 then
+    -- Lanes of small weights make large steps. While no lane waits, the clock can start again.
+    hash_drop(q, STATS, clock_name(spec))
+    hash_drop(q, STATS, 'stream_tag')
+    clock = 0
+  end
+  local step = spec.step * (1 - others * JOINS_EARLIER)
+  zset_put(q, LANES, tag_text(clock + step - (spec.strict and STRICT or 0)), lane)
   q.plain = false
 end
 
@@ -347,6 +355,7 @@ local function start_step(q, lane, tag, member)
   local packed = redis.call('HGET', q[WAITING], tid)
   local list = leat.unpack_waiting(packed)
   q.promoted_bytes = (q.promoted_bytes or 0) + #(packed or '')
+  leat.note_size(q, #(packed or ''))
   zset_drop(q, LANED, member)
   if first_member(q, lane) then
     zset_put(q, LANES, tag_text(tag + spec.step), lane)

@@ -19,7 +19,8 @@ function leat.read_unclaimed(text)
 end
 
 -- Writes the record of a claimed task again, after somebody deleted it or Redis forgot the claim. Returns it packed, or
--- nil. If Redis forgot the claim, this does what the claim did. Otherwise the lane's counter still counts the task. The
+-- nil. If Redis forgot the claim, this does what the claim did, also if it still knows that the entry was delivered.
+-- Otherwise the lane's counter still counts the task. The
 -- id of an entry that was ahead of the clock at the worker's last claim (such as a producer can choose) may by now be
 -- that of another task.
 local function restore_record(q, token, fence)
@@ -30,7 +31,7 @@ local function restore_record(q, token, fence)
   task.fence = math.max(task.fence, fence)
   local packed = pack_record(q.consumer, q.now_text, task.attempts + 1, task)
   redis.call('HSET', q[RUNNING], token, packed)
-  if not is_pending(q, token) then
+  if q.has_forgotten or not is_pending(q, token) then
     leat.stop_waiting(q, task)
   end
   return packed

@@ -75,6 +75,18 @@ function leat.forget_rate(q, name)
   redis.call('HDEL', q[STATS], name, 'turn')
 end
 
+-- Forgets, in one page of stats, the buckets of lanes that are full, which is what a missing one means. Returns where to
+-- go on.
+function leat.sweep_rates(q, cursor)
+  local page = redis.call('HSCAN', q[STATS], cursor, 'MATCH', 't:*', 'COUNT', CHUNK)
+  for i = 1, #page[2], 2 do
+    if number_or(page[2][i + 1], math.huge) <= q.now_us - SLACK_US then
+      redis.call('HDEL', q[STATS], page[2][i])
+    end
+  end
+  return page[1]
+end
+
 -- Until when the field of conf stops all starts, or nil.
 local function stopped_until(q, name, until_ms)
   if until_ms <= q.now then

@@ -90,7 +90,7 @@ end
 
 -- Notes an outage if one has ended: nobody could renew for a lease, or a worker registers, and the server is not that
 -- of the last registration, or has forgotten a worker. told: the number that the worker tells, if it registers. Returns
--- whether something is waited for, so that nothing may be taken over.
+-- whether something is waited for, so that nothing may be taken over. q.has_forgotten: Redis may have forgotten claims.
 function leat.note_outage(q, lease, told)
   local v = redis.call('HMGET', q[STATS], BEAT, SERVER, OUTAGE, JOINED)
   local beat, outage = number_or(v[1], q.now), parse(v[3])
@@ -108,6 +108,7 @@ function leat.note_outage(q, lease, told)
     redis.call('HSET', q[STATS], JOINED, str(math.max(told, number_or(v[4], 0))))
     starts = has_lost_all(q, v[2]) and ALL_BACK or AT_END
   end
+  q.has_forgotten = other or stopped or starts == AT_END or nil
   if other or starts == AT_END and not stopped
     or q.now - beat > lease and q.now - beat > leat.read_reclaim(q) then
     leat.note_beat(q)

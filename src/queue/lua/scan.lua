@@ -76,12 +76,36 @@ function leat.drop_consumer(q, name)
   return redis.call('HDEL', q[WORKERS], name) == 1
 end
 
+-- The last heartbeat of the consumer is from the future: Redis's clock was set back after it. Its leases would run until
+-- the clock is there again. If the worker is there, it has a lease from now on, as after a renewal; otherwise they end
+-- after one.
+local function restart_leases(q, consumer, heartbeat)
+  for _, kind in ipairs({ 'g', 's' }) do
+    local stream, start = stream_of(q, kind), '-'
+    while start do
+      local page = redis.call('XPENDING', stream, q.group, start, '+', CHUNK, consumer)
+      local command = { 'XCLAIM', stream, q.group, consumer, '0' }
+      for _, info in ipairs(page) do
+        command[#command + 1] = info[1]
+      end
+      command[#command + 1] = 'JUSTID'
+      if #page > 0 then
+        redis.call(unpack(command))
+      end
+      start = #page == CHUNK and page[CHUNK][1] ~= GREATEST_ID and '(' .. page[CHUNK][1] or nil
+    end
+  end
+  redis.call('HSET', q[WORKERS], consumer, q.now_text .. heartbeat:match('^%d+(.*)$'))
+end
+
 -- Deletes consumers that have been silent for long and hold nothing.
 local function drop_silent(q, span)
   local all = redis.call('HGETALL', q[WORKERS])
   for i = 1, #all, 2 do
     local consumer, last = all[i], tonumber(all[i + 1]:match('^%d+')) or 0
-    if q.now - last > span and #redis.call('XPENDING', q[STREAM], q.group, '-', '+', '1', consumer) == 0
+    if last > q.now then
+      restart_leases(q, consumer, all[i + 1])
+    elseif q.now - last > span and #redis.call('XPENDING', q[STREAM], q.group, '-', '+', '1', consumer) == 0
       and #redis.call('XPENDING', q[GO], q.group, '-', '+', '1', consumer) == 0 then
       leat.drop_consumer(q, consumer)
     end
@@ -141,8 +165,8 @@ local function sweep_awaited(q, cursor)
 end
 
 -- One page of the scan, or nothing while workers have to return after an outage. The cursor leads through go ('g…') and
--- the stream ('s…'), and from time to time through the records ('r…'), the awaited tasks ('a…') and the dead letters
--- ('d'). Returns '' at the end.
+-- the stream ('s…'), and from time to time through the records ('r…'), the awaited tasks ('a…'), the rates of lanes
+-- ('t…') and the dead letters ('d'). Returns '' at the end.
 function leat.scan(q, cursor, lease, out)
   local kind, start = cursor:sub(1, 1), cursor:sub(2)
   if leat.note_outage(q, lease) then
@@ -155,7 +179,10 @@ function leat.scan(q, cursor, lease, out)
     return following ~= '0' and 'r' .. following or 'a0'
   elseif kind == 'a' then
     local following = sweep_awaited(q, start)
-    return following ~= '0' and 'a' .. following or 'd'
+    return following ~= '0' and 'a' .. following or 't0'
+  elseif kind == 't' then
+    local following = leat.sweep_rates(q, start)
+    return following ~= '0' and 't' .. following or 'd'
   elseif kind == 'd' then
     return leat.sweep_dead_letters(q) and 'd' or ''
   end

@@ -20,14 +20,15 @@ end
 
 -- conf has what is known of the sizes of tasks (sizes): after a large one, until when nothing is known (ms); then how
 -- many tasks have come in claims of several small ones, up to SMALL_TASKS. Whoever adds a task to go notes its size, so
--- go has small ones as long as no large one was noted.
+-- go has small ones as long as no large one was noted. An hour after a large one, it may still be there: only a claim
+-- of several small ones ends that.
 function LAZY.sizes(q)
   q.sizes = setting(redis.call('HGET', q[CONF], 'sizes'), 0, 0)
   return q.sizes
 end
 
 function leat.has_small_tasks(q, kind)
-  return q.sizes == SMALL_TASKS or kind == 'g' and q.sizes < q.now
+  return q.sizes == SMALL_TASKS or kind == 'g' and q.sizes < SMALL_TASKS
 end
 
 -- Notes the size of a task. Never fails a step.

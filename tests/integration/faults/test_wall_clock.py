@@ -120,6 +120,23 @@ def test_fencing_tokens_after_a_step_back(queue, wall):
     assert other.fence == second.fence + 1
 
 
+def test_leases_after_a_step_back(queue, wall):
+    """The lease of a worker that is gone ends one lease after the clock was set back, and not when the clock is where
+    it was. A worker that is there loses nothing."""
+    for name in ('gone', 'there', 'other'):
+        queue.register(name, lease=1000)
+    queue.add(*[{'command': 'true'}] * 2)
+    [lost], [kept] = queue.begin('gone'), queue.begin('there')
+    wall.set(-HOUR_S)
+
+    def scan():
+        assert queue.renew('there', [kept.token])['lost'] == []
+        return queue.scan('other', 1)[1]
+    [again] = wait_until(scan)
+    assert again.tid == lost.tid and again.fence > lost.fence
+    assert queue.finish('there', kept) == 'ok'
+
+
 def test_hold_after_a_step_back(queue, wall):
     """The pause after a recreated group does not last longer either."""
     queue.register('a', lease=1000)

@@ -28,6 +28,17 @@ def test_a_plain_xadd_is_a_task(queue, client):
     assert task.enqueued == int(tid.split('-')[0])
 
 
+def test_times_that_are_too_far(queue):
+    """A task is due in 100 years at most. Beyond all times, leat keeps the poison candidates that wait."""
+    for due in ('+9000000000000000', 9 * 10 ** 15):
+        with pytest.raises(redis.ResponseError, match='REFUSED task 1: due in more than 100 years'):
+            queue.add({'command': 'true'}, due=due)
+    queue.add({'command': 'true'})
+    queue.finish('w1', *queue.begin('w1'), outcome='retry', delay=9 * 10 ** 15)
+    assert queue.redis.zcount(queue.delayed, '(9000000000000000', '+inf') == 0
+    assert queue.scan('w1', 1)[1] == []
+
+
 def test_many_tasks_at_once_are_answered_in_order(queue):
     """One call adds many tasks, each with its own id, and answers in order."""
     tids = queue.add(*[{'command': f'true {i}'} for i in range(150)])

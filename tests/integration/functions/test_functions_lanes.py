@@ -149,6 +149,20 @@ def test_a_lane_joins_at_the_present(queue):
     assert abs(Counter(lanes)['b'] - 50) <= 1 and 'b' in lanes[:3]
 
 
+def test_clocks_that_have_come_far(queue):
+    """The clock of lanes with small weights comes to its end some day. While no lane waits, it starts again, and lanes
+    take turns as ever."""
+    far = 2e11
+    queue.redis.hset(queue.stats, mapping={'clock': far, 'clock_strict': far, 'stream_tag': far})
+    queue.conf_set('lane:s', 'strict')
+    queue.add(*laned('a', 9), *laned('b', 9), *laned('s', 2))
+    for _ in range(9):
+        queue.redis.xadd(queue.stream, {'command': 'plain'})
+    lanes = run(queue, 20, slots=1)
+    assert lanes[:2] == ['s', 's'] and min(Counter(lanes[2:]).values()) >= 5, lanes
+    assert float(queue.redis.hget(queue.stats, 'clock')) < far / 2
+
+
 def test_a_lane_that_empties_has_no_advantage(queue):
     """A lane that empties after each start and joins again gets no more than its share."""
     fill(queue, 'a', 300)

@@ -53,6 +53,15 @@ def test_a_cap_of_the_default_does_not_bind_them(queue):
     assert Doctor(queue).look() == []
 
 
+@pytest.mark.parametrize('how', ['XADD', 'function'])
+def test_the_default_is_no_lane(queue, how):
+    """A task that names the lane '*' does not get the turns of the settings lane:*."""
+    queue.conf_set('lane:*', 'strict')
+    add(queue, how, *[{'command': 'x', 'lane': '*'}] * 3)
+    assert lanes(queue.begin('w1', 3)) == ['*'] * 3
+    assert queue.counter('r:*') == 0 and queue.lane_rows() == {}
+
+
 def test_the_claim_says_which(queue):
     """The reply names the tokens of tasks whose lane counts as none, so that the worker can log them."""
     add(queue, 'XADD', *[{'command': 'x', **lane} for lane in ({'lane': 'b'}, {}, {'lane': 'a'}, {'lane': 'c'})])

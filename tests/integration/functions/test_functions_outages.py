@@ -314,6 +314,26 @@ def test_a_restored_claim_counts_in_its_lane(queue):
     assert queue.finish('w2', task) == 'ok' and len(queue.begin('w1', 5)) == 1
 
 
+def test_a_forgotten_claim_of_a_known_delivery(queue):
+    """Redis may come back from between the delivery of an entry and its claim. The lane's counter counts the task, and
+    the worker's mark names the poison candidate."""
+    queue.conf_set('lane:a', '1, 1')
+    queue.add({'command': 'x', 'lane': 'a'}, {'command': 'y', 'lane': 'a'})
+    [task] = queue.begin('w2')
+    queue.expire()
+    queue.scan('w1')
+    [token] = queue.block('w2')
+    queue.redis.copy(queue.stats, 'before')
+    [task] = queue.claim('w2', 0, named=[token])['tasks']
+    queue.redis.copy('before', queue.stats, replace=True)
+    queue.redis.hdel(queue.running, token)
+    other_server(queue)
+    queue.register('w2', [token], heartbeat=told(queue))
+    assert queue.redis.hget(queue.stats, 'r:a') == b'1'
+    assert queue.redis.hget(queue.stats, 'c:w2') == token.encode()
+    assert queue.finish('w2', task) == 'ok' and not queue.redis.hexists(queue.stats, 'r:a')
+
+
 def test_what_was_read_in_vain_is_not_lost(queue):
     """A worker that reads a claimed entry while nothing may start, or leaves with it, gives it back."""
     token = begin(queue, 'w2')

@@ -19,6 +19,23 @@ def worker(queue):
     invariants.check(queue)
 
 
+def test_full_buckets_are_forgotten(queue):
+    """Any number of lanes may have had the default rate. The sweep forgets those that could start a task at once as
+    often as the burst allows, and no others."""
+    queue.conf_set('lane:*', '1, -, 1000/s')
+    queue.conf_set('lane:slow', '1, -, 1/h')
+    queue.add(*[{'command': 'x', 'lane': lane} for lane in ('a', 'b', 'c', 'slow', 'slow')])
+    for task in queue.begin('w1', 9):
+        queue.finish('w1', task)
+
+    def buckets():
+        queue.redis.hdel(queue.stats, 'swept')
+        queue.scan('w1')
+        return {name for name in queue.redis.hkeys(queue.stats) if name[:2] == b't:'}
+    wait_until(lambda: buckets() == {b't:slow'})
+    assert queue.begin('w1', 9) == []
+
+
 class Drive:
     """Workers with four slots each, and tasks that take no time: each claims at its start, when a task has
     ended, and at the time that its last claim told; never else."""

@@ -55,6 +55,27 @@ def test_a_small_task_before_large_ones(queue):
     assert sizes(queue.begin('w1', 8)) == [1, len(BIG)]
 
 
+def test_large_tasks_that_are_old_news(queue):
+    """Large tasks may be in the requeue stream for longer than one is remembered."""
+    queue.register('w1')
+    add_plain(queue, BIG, BIG, BIG)
+    for task in take_all(queue, 3):
+        queue.finish('w1', task, 'release')
+    queue.redis.hset(queue.conf, 'sizes', queue.now() - 1)
+    assert sizes(queue.begin('w1', 8)) == [len(BIG)]
+
+
+def test_a_large_task_from_a_lane(queue):
+    """A large task that gets its turn is remembered, however long it has waited."""
+    queue.register('w1')
+    queue.conf_set('lane:a', '1, 1')
+    queue.add(*[{'command': 'true', 'lane': 'a', 'payload': BIG}] * 2)
+    [task] = queue.begin('w1')
+    queue.redis.hdel(queue.conf, 'sizes')
+    queue.finish('w1', task)
+    assert int(queue.redis.hget(queue.conf, 'sizes')) > queue.now()
+
+
 def test_large_tasks_in_lanes(queue):
     """A claim takes one large task from the lanes, and the next claim the next one."""
     queue.register('w1')
