@@ -71,9 +71,15 @@ local function claim_step(q, task)
 end
 
 -- The fencing token of a claim: greater than that of the task's last claim, and also, by the time, than that of a claim
--- that Redis has forgotten.
+-- that Redis has forgotten. It is not smaller than the time in the id of an entry that this call has added, perhaps a
+-- ms after it has read the clock (see restore_record).
 local function next_fence(q, task)
-  return math.max(task.fence, q.fence_floor, q.now_us - 1) + 1
+  local now_us = q.now_us
+  if task.token:match('%d+') * 1000 > now_us then
+    local time = redis.call('TIME')
+    now_us = time[1] * 1e6 + time[2]
+  end
+  return math.max(task.fence, q.fence_floor, now_us - 1) + 1
 end
 
 -- Whether a poison candidate may start here. Before its last crash that is allowed, it runs alone; before that,

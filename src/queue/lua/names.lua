@@ -71,12 +71,14 @@ function leat.hold_id(q, id, tid)
   end
 end
 
--- Part of a whole step: a running attempt holds its label and its unique key, unless another task does.
+-- Part of a whole step: a running attempt holds its label and its unique key, unless another task does. Redis may have
+-- forgotten that it runs: then the key says that it waits.
 function leat.restore_names(q, token, record)
   if record.id then
     leat.hold_id(q, record.id, record.tid)
   end
-  if record.unique and redis.call('HEXISTS', q[NAMES], 'u:' .. record.unique) == 0 then
+  local holder = record.unique and redis.call('HGET', q[NAMES], 'u:' .. record.unique)
+  if holder == false or holder == record.tid then
     leat.hold_unique(q, record.unique, record.tid, token)
   end
 end

@@ -150,8 +150,8 @@ def test_a_lane_joins_at_the_present(queue):
 
 
 def test_clocks_that_have_come_far(queue):
-    """The clock of lanes with small weights comes to its end some day. While no lane waits, it starts again, and lanes
-    take turns as ever."""
+    """The clock of lanes with small weights comes to its end some day. While no lane waits, it starts again, and
+    lanes take turns as ever."""
     far = 2e11
     queue.redis.hset(queue.stats, mapping={'clock': far, 'clock_strict': far, 'stream_tag': far})
     queue.conf_set('lane:s', 'strict')

@@ -1,6 +1,9 @@
 """After an outage: who is awaited, and what waits for it, in terms of the functions alone."""
 import pytest
 
+from harness.polling import wait_until
+from harness.queue import LIBRARY
+
 LEASE = 60000
 
 
@@ -315,8 +318,8 @@ def test_a_restored_claim_counts_in_its_lane(queue):
 
 
 def test_a_forgotten_claim_of_a_known_delivery(queue):
-    """Redis may come back from between the delivery of an entry and its claim. The lane's counter counts the task, and
-    the worker's mark names the poison candidate."""
+    """Redis may come back from between the delivery of an entry and its claim. The lane's counter counts the task,
+    and the worker's mark names the poison candidate."""
     queue.conf_set('lane:a', '1, 1')
     queue.add({'command': 'x', 'lane': 'a'}, {'command': 'y', 'lane': 'a'})
     [task] = queue.begin('w2')
@@ -332,6 +335,36 @@ def test_a_forgotten_claim_of_a_known_delivery(queue):
     assert queue.redis.hget(queue.stats, 'r:a') == b'1'
     assert queue.redis.hget(queue.stats, 'c:w2') == token.encode()
     assert queue.finish('w2', task) == 'ok' and not queue.redis.hexists(queue.stats, 'r:a')
+
+
+def test_a_forgotten_claim_holds_its_key_again(queue):
+    """While a task that was brought runs, the next one of its key follows it."""
+    [tid] = queue.add({'command': 'x', 'unique': 'k', 'unique_next': '1'})
+    [task] = queue.begin('w2')
+    queue.redis.hset(queue.names, 'u:k', tid)  # as before the claim
+    forget(queue)
+    queue.register('w2', [task.token], heartbeat=told(queue))
+    [(what, following)] = queue.enqueue({'command': 'y', 'unique': 'k', 'unique_next': '1'})
+    assert (what, following != tid) == ('new', True)
+    assert queue.finish('w2', task) == 'ok' and list(queue.places()) == [following]
+
+
+def test_a_claim_of_an_entry_that_the_call_has_added(queue):
+    """A claim may read the clock a moment before it adds the entry that it then claims. The claim is known again
+    even if the entry's id has a later millisecond."""
+    source = LIBRARY.read_text()
+    added = "redis.call('XADD', key, '*', unpack(list))"
+    assert source.count(added) == 1
+    wait = "local ms = q.now_us + 1000 repeat local t = redis.call('TIME') until t[1] * 1e6 + t[2] > ms "
+    queue.load(source.replace('local id = ' + added, f'{wait} local id = {added}'))
+    queue.add({'command': 'x'}, due='+1')
+    wait_until(lambda: queue.now() > int(queue.redis.zrange(queue.delayed, 0, 0, withscores=True)[0][1]))
+    [task] = queue.begin('w2')
+    assert task.token[0] == 'g' and int(task.token[1:].split('-')[0]) * 1000 <= task.fence
+    forget(queue)
+    heartbeat = f'{{"unclaimed":[],"fence":{task.fence}}}'
+    assert queue.register('w2', [task.token], heartbeat=heartbeat)['lost'] == []
+    assert queue.finish('w2', task) == 'ok'
 
 
 def test_what_was_read_in_vain_is_not_lost(queue):

@@ -20,8 +20,8 @@ def worker(queue):
 
 
 def test_full_buckets_are_forgotten(queue):
-    """Any number of lanes may have had the default rate. The sweep forgets those that could start a task at once as
-    often as the burst allows, and no others."""
+    """Any number of lanes may have had the default rate. The sweep forgets those that could start as many tasks at
+    once as the burst allows, and no others."""
     queue.conf_set('lane:*', '1, -, 1000/s')
     queue.conf_set('lane:slow', '1, -, 1/h')
     queue.add(*[{'command': 'x', 'lane': lane} for lane in ('a', 'b', 'c', 'slow', 'slow')])

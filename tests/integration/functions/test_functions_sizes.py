@@ -250,7 +250,8 @@ def test_a_repair_of_large_tasks(queue):
 
     def repair(*tokens):
         args = [arg for token in tokens for arg in ('acked', token, '')]
-        return ['later' if state == b'more' else text(state) for state in queue.call('repair', queue.group, '', *args)]
+        states = queue.call('repair', queue.group, '', *args)
+        return ['later' if state == b'more' else text(state) for state in states]
     assert page_on(repair, *tokens) == [['repaired', 'later', 'later'], ['repaired', 'later'], ['repaired']]
 
 
