@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/escape.h"
+
 static const char usage[] =
     "Usage: leatd [-c FILE | -q QUEUE] [--redis URL] [-t]\n"
     "Run the tasks of one queue.\n"
@@ -48,6 +50,8 @@ static const char usage[] =
 
 enum { OPTION_REDIS = 256, OPTION_PASSWORD_FILE };
 
+static const char letters[] = ":c:q:thV"; /* for getopt_long */
+
 int options_say(const char *format, ...)
 {
     va_list arguments;
@@ -61,34 +65,61 @@ int options_say(const char *format, ...)
     return EX_IOERR;
 }
 
-/* Prints to stderr; if that fails, nothing else can be tried. */
+/* Prints to stderr; if that fails, nothing else can be tried. The message may quote anything, so it
+ * is escaped. */
 __attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
 {
+    char message[1024]; /* a longer one is cut */
+    struct buffer line = BUFFER_INIT;
     va_list arguments;
-    (void)fputs("leatd: ", stderr);
     va_start(arguments, format);
-    (void)vfprintf(stderr, format, arguments);
+    (void)vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    (void)fputs("; see leatd --help\n", stderr);
+    if (escape_append(&line, message, strlen(message))) {
+        buffer_clear(&line);
+    }
+    (void)fprintf(stderr, "leatd: %.*s; see leatd --help\n", (int)line.size,
+                  line.size > 0 ? line.data : "");
+    buffer_free(&line);
     return EX_USAGE;
 }
 
+/* Names the option that getopt_long refused, as it was typed. */
+static int refuse_option(int error, const char *typed)
+{
+    int name = (int)strcspn(typed, "=");
+    if (error == ':') {
+        return refuse("option %s needs a value", typed);
+    }
+    if (optopt == 0) {
+        return refuse("unknown option %.*s", name, typed);
+    }
+    return strchr(letters, optopt) ? refuse("option %.*s takes no value", name, typed)
+                                   : refuse("unknown option -%c", optopt);
+}
+
 /* Returns -1 to go on, or an exit code. */
-static int take_option(int letter, struct options *options)
+static int take_value(const char **member, const char *name)
+{
+    if (*member) {
+        return refuse("%s is given twice; give it once", name);
+    }
+    *member = optarg;
+    return -1;
+}
+
+/* Returns -1 to go on, or an exit code. typed: the option, if getopt_long refused it. */
+static int take_option(int letter, const char *typed, struct options *options)
 {
     switch (letter) {
     case 'c':
-        options->source.file = optarg;
-        return -1;
+        return take_value(&options->source.file, "--config");
     case 'q':
-        options->source.queue = optarg;
-        return -1;
+        return take_value(&options->source.queue, "--queue");
     case OPTION_REDIS:
-        options->source.url = optarg;
-        return -1;
+        return take_value(&options->source.url, "--redis");
     case OPTION_PASSWORD_FILE:
-        options->source.password_file = optarg;
-        return -1;
+        return take_value(&options->source.password_file, "--password-file");
     case 't':
         options->test = true;
         return -1;
@@ -97,8 +128,7 @@ static int take_option(int letter, struct options *options)
     case 'V':
         return options_say("leatd " LEAT_VERSION LEAT_COMMIT "\n");
     default:
-        (void)fputs("leatd: see leatd --help\n", stderr); /* getopt has printed the error */
-        return EX_USAGE;
+        return refuse_option(letter, typed);
     }
 }
 
@@ -150,8 +180,9 @@ int options_parse(int argc, char **argv, struct options *options)
     if (config_source_open(&options->source)) {
         return out_of_memory();
     }
-    while (code < 0 && (letter = getopt_long(argc, argv, "c:q:thV", known, NULL)) != -1) {
-        code = take_option(letter, options);
+    opterr = 0;
+    while (code < 0 && (letter = getopt_long(argc, argv, letters, known, NULL)) != -1) {
+        code = take_option(letter, argv[optind - 1], options);
     }
     if (code < 0 && optind < argc) {
         code =

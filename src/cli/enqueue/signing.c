@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "cli/lib/queues.h"
 #include "config/types/keys.h"
 #include "config/types/strings.h"
 #include "queue/keyring.h"
@@ -66,8 +67,9 @@ static int read_configured(const struct cli *cli, const char *name, char ***secr
     if (found < 0) {
         status = fail(&why);
     } else if (found == 0 && name) {
-        status = cli_usage(cli, "%s has no key %s; use --sign NAME:FILE for a key in another file",
-                           cli->config->path, name);
+        status = cli_usage(cli, "%s has no key '%s'; use --sign NAME:FILE for a key in %s file",
+                           queues_reads_file(cli) ? cli->config->path : "without a file, the queue",
+                           name, queues_reads_file(cli) ? "another" : "a");
     }
     buffer_free(&why);
     return status;

@@ -136,7 +136,7 @@ def broken(folder, key):
 
 
 @pytest.mark.parametrize('sign, code, said', [
-    ('nobody', EX_USAGE, 'has no key nobody'),
+    ('nobody', EX_USAGE, "has no key 'nobody'; use --sign NAME:FILE"),
     ('a:/none', EX_NOINPUT, '/none: No such file'),
     ('closed:FOLDER/closed.key', EX_NOINPUT, 'is accessible to all users'),
     ('shared:FOLDER/shared.key', EX_NOINPUT, 'is writable by its group; run: '),

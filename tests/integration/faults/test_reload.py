@@ -93,7 +93,11 @@ def test_password_over_plain_tcp(folder, redis, warned):
 
 
 @pytest.mark.parametrize('argv, said', [
-    ([], 'with -c FILE'), (['-t'], 'with -c FILE'), (['--nonsense'], '--nonsense'), (['-c'], "'c'"),
+    ([], 'with -c FILE'), (['-t'], 'with -c FILE'), (['--nonsense'], 'unknown option --nonsense;'),
+    (['-c'], 'option -c needs a value;'), (['-tx'], 'unknown option -x;'),
+    (['--test=yes'], 'option --test takes no value;'), (['-c', ''], 'the name of the file is empty'),
+    (['-c', 'a', '--config=b'], '--config is given twice; give it once;'),
+    (['\x1b[2J'], 'unexpected argument: \\x1b[2J;'), (['--\x1b'], 'unknown option --\\x1b;'),
     (['x.ini'], 'unexpected argument: x.ini; name the queue with -q, or its configuration with -c'),
     (['-c', 'a', 'b'], 'unexpected argument: b'),
 ])
