@@ -42,7 +42,7 @@ def test_help_and_version():
         assert done.returncode == 0 and 'Usage: leatd [-c FILE | -q QUEUE]' in done.stdout and done.stderr == ''
     for option in ('--version', '-V'):
         done = leatd(option)
-        assert done.returncode == 0 and re.fullmatch(r'leatd \d+\.\d+\.\d+\n', done.stdout)
+        assert done.returncode == 0 and re.fullmatch(r'leatd \d+\.\d+\.\d+( \(commit \S+\))?\n', done.stdout)
 
 
 def test_output_that_cannot_be_written(folder):
