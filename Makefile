@@ -46,7 +46,7 @@ BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev l
 DEB_PACKAGES = $(BUILD_PACKAGES) build-essential debhelper po-debconf
 REPRO_PACKAGES = $(DEB_PACKAGES) locales python3
 DEMO_PACKAGES = redis-server redis-tools
-CHECK_PACKAGES = $(DEMO_PACKAGES) lintian zsh fish node-redis node-typescript mypy libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
+CHECK_PACKAGES = $(DEMO_PACKAGES) lintian zsh fish runit tini node-redis node-typescript mypy libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
 	curl procps systemd-container openssl systemd-journal-remote logrotate \
 	stunnel4 mandoc
 CHAOS_PACKAGES = iproute2 nftables
@@ -331,7 +331,7 @@ lint-manuals:
 # ---- installing
 MAN_PAGES = $(wildcard src/*/*.[1-8] src/*/man/*.[1-8] conf/*.[1-8])
 EXAMPLES = $(wildcard systemd/*.conf conf/*.conf conf/*.ini conf/*.acl conf/*.service conf/*.timer \
-	conf/handlers/*.c)
+	conf/handlers/*.c) conf/Containerfile
 EXAMPLE_SCRIPTS = $(wildcard conf/*.sh) $(filter-out %.c,$(wildcard conf/handlers/*))
 CLIENTS = $(wildcard src/clients/*)
 LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))

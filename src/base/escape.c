@@ -12,14 +12,16 @@ static bool turns_text(uint32_t point)
            (point >= 0x2066 && point <= 0x2069) || point == 0x061c;
 }
 
-/* Returns the length of a valid, printable, non-ASCII UTF-8 sequence at the front, or 0 if there is
- * none. */
-static size_t printable_length(const unsigned char *at, size_t size)
+/* Decodes the UTF-8 sequence at the front. Returns its length, or 0 if it is not valid. */
+static size_t decode(const unsigned char *at, size_t size, uint32_t *point)
 {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    uint32_t point;
     size_t length;
 
+    if (at[0] < 0x80) {
+        *point = at[0];
+        return 1;
+    }
     if (at[0] >= 0xf8 || at[0] < 0xc0) {
         return 0;
     }
@@ -27,20 +29,25 @@ static size_t printable_length(const unsigned char *at, size_t size)
     if (length > size) {
         return 0;
     }
-    point = at[0] & (0x7fU >> length);
+    *point = at[0] & (0x7fU >> length);
     for (size_t i = 1; i < length; i++) {
         if ((at[i] & 0xc0) != 0x80) {
             return 0;
         }
-        point = point << 6 | (at[i] & 0x3fU);
+        *point = *point << 6 | (at[i] & 0x3fU);
     }
 
-    /* reject overlong forms, surrogates, values beyond Unicode, and C1 controls, which terminals
-     * obey */
-    if (point < smallest[length] || (point >= 0xd800 && point <= 0xdfff) || point > 0x10ffff) {
+    /* reject overlong forms, surrogates, and values beyond Unicode */
+    if (*point < smallest[length] || (*point >= 0xd800 && *point <= 0xdfff) || *point > 0x10ffff) {
         return 0;
     }
-    return point < 0xa0 || turns_text(point) ? 0 : length;
+    return length;
+}
+
+/* C1 controls are obeyed by terminals, too. */
+static bool is_printable(uint32_t point)
+{
+    return point < 0x7f ? point >= 0x20 : point >= 0xa0 && !turns_text(point);
 }
 
 static int append_escaped(struct buffer *buffer, unsigned char byte)
@@ -61,15 +68,12 @@ int escape_append(struct buffer *buffer, const void *data, size_t size)
 {
     const unsigned char *at = data;
     size_t start = 0, i = 0, length;
+    uint32_t point;
 
     /* append printable runs at once, and other bytes one by one */
     while (i < size) {
-        if (at[i] >= 0x20 && at[i] < 0x7f) {
-            i++;
-            continue;
-        }
-        length = printable_length(at + i, size - i);
-        if (length > 0) {
+        length = decode(at + i, size - i, &point);
+        if (length > 0 && is_printable(point)) {
             i += length;
             continue;
         }
@@ -78,6 +82,44 @@ int escape_append(struct buffer *buffer, const void *data, size_t size)
             return -1;
         }
         start = ++i;
+    }
+    return size > start ? buffer_append(buffer, at + start, size - start) : 0;
+}
+
+static int append_json(struct buffer *buffer, uint32_t point)
+{
+    switch (point) {
+    case '"':
+    case '\\':
+        return buffer_printf(buffer, "\\%c", (int)point);
+    case '\n':
+    case '\r':
+    case '\t':
+        return append_escaped(buffer, (unsigned char)point);
+    default: /* none of the others is beyond U+FFFF */
+        return buffer_printf(buffer, "\\u%04x", (unsigned)point);
+    }
+}
+
+int escape_append_json(struct buffer *buffer, const void *data, size_t size)
+{
+    enum { REPLACEMENT = 0xfffd };
+    const unsigned char *at = data;
+    size_t start = 0, i = 0, length;
+    uint32_t point;
+
+    while (i < size) {
+        length = decode(at + i, size - i, &point);
+        if (length > 0 && is_printable(point) && point != '"' && point != '\\') {
+            i += length;
+            continue;
+        }
+        if (buffer_append(buffer, at + start, i - start) != 0 ||
+            append_json(buffer, length > 0 ? point : REPLACEMENT) != 0) {
+            return -1;
+        }
+        i += length > 0 ? length : 1;
+        start = i;
     }
     return size > start ? buffer_append(buffer, at + start, size - start) : 0;
 }

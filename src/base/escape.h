@@ -1,7 +1,7 @@
 /*
- * Escapes untrusted bytes for a terminal or a line of a file. Control characters, characters that
- * change the direction of text, and invalid UTF-8 become \n, \t, \r or \xNN. Other bytes do not
- * change.
+ * Escapes untrusted bytes for a terminal, a line of a file, or a string of JSON. Characters that
+ * can be shown as they are do not change. Control characters and those that change the direction of
+ * text do.
  */
 #ifndef LEAT_BASE_ESCAPE_H
 #define LEAT_BASE_ESCAPE_H
@@ -10,7 +10,12 @@
 
 #include "base/buffer.h"
 
-/* Appends the bytes, escaped. Returns 0, or -1 if memory ran out. */
+/* Appends the bytes; those of other characters, and of invalid UTF-8, become \n, \t, \r or \xNN.
+ * Returns 0, or -1 if memory ran out. */
 int escape_append(struct buffer *buffer, const void *data, size_t size);
+
+/* Appends the text of a JSON string, without its quotes. Each byte of invalid UTF-8 becomes U+FFFD.
+ * Returns 0, or -1 if memory ran out. */
+int escape_append_json(struct buffer *buffer, const void *data, size_t size);
 
 #endif

@@ -43,6 +43,10 @@ export interface Options {
   resultTtl?: Duration;
   /** Send the output while the task runs. */
   live?: boolean;
+  /** The trace that the task belongs to (W3C Trace Context). */
+  traceparent?: string;
+  tracestate?: string;
+  baggage?: string;
   memoryMax?: string;
   memoryHigh?: string;
   pidsMax?: number;

@@ -12,9 +12,9 @@
 
 const SUFFIXES = ['bell', 'waiting', 'delayed', 'names', 'conf', 'stats', 'lanes', 'laned', 'go', 'running',
   'dead', 'workers', 'cancel', 'awaited'];
-const FIELDS = new Set(['command', 'payload', 'id', 'unique', 'unique_for', 'unique_next', 'lane', 'delay', 'at',
-  'expires', 'directory', 'timeout', 'max_attempts', 'max_output', 'result_ttl', 'live', 'memory_max', 'memory_high',
-  'pids_max', 'cpu_max', 'cpu_weight', 'io_weight']);
+const FIELDS = new Set(['command', 'payload', 'id', 'unique', 'unique_for', 'unique_next', 'lane', 'delay', 'at', 'expires',
+  'directory', 'timeout', 'max_attempts', 'max_output', 'result_ttl', 'live', 'memory_max', 'memory_high',
+  'pids_max', 'cpu_max', 'cpu_weight', 'io_weight', 'traceparent', 'tracestate', 'baggage']);
 const DURATIONS = new Set(['unique_for', 'delay', 'timeout', 'result_ttl']);
 const BLOCK_MS = 20000; // the longest blocking read
 

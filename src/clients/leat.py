@@ -54,6 +54,9 @@ class Options(TypedDict, total=False):
     max_output: str        # such as '64K'
     result_ttl: Duration   # how long its result is kept; wait() needs that
     live: bool             # send the output while it runs
+    traceparent: str       # the trace that it belongs to (W3C Trace Context)
+    tracestate: str
+    baggage: str
     memory_max: str
     memory_high: str
     pids_max: int

@@ -459,9 +459,9 @@ const struct table_row table[TABLE_ROWS] = {
          "Arguments of the program; {FIELD} is the value of a field of the task."),
      .type = TABLE_ARGUMENTS, MEMBER(command, arguments)},
 
-    {KEY("log", "target", "auto, journal or stderr", "auto", true,
+    {KEY("log", "target", "auto, journal, stderr or json", "auto", true,
          "Destination of log records; auto: the journal if stderr is connected to it, "
-         "otherwise stderr."),
+         "otherwise stderr; json: stderr, a JSON object in each line."),
      .type = TABLE_CHOICE, MEMBER(log, target), .words = targets},
     {KEY("log", "level", "error, warning, notice, info or debug", "info", true,
          "The least important log records that are written."),

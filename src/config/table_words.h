@@ -52,7 +52,7 @@ WORDS(signature_uses, {"off", CONFIG_SIGNATURES_OFF}, {"required", CONFIG_SIGNAT
 WORDS(cgroups, {"auto", CONFIG_CGROUP_AUTO}, {"required", CONFIG_CGROUP_REQUIRED},
       {"off", CONFIG_CGROUP_OFF});
 WORDS(targets, {"auto", CONFIG_LOG_AUTO}, {"journal", CONFIG_LOG_JOURNAL},
-      {"stderr", CONFIG_LOG_STDERR});
+      {"stderr", CONFIG_LOG_STDERR}, {"json", CONFIG_LOG_JSON});
 WORDS(levels, {"error", LOG_ERR}, {"warning", LOG_WARNING}, {"notice", LOG_NOTICE},
       {"info", LOG_INFO}, {"debug", LOG_DEBUG});
 

@@ -228,6 +228,8 @@ static enum log_target log_target_of(enum config_log target)
         return LOG_TARGET_JOURNAL;
     case CONFIG_LOG_STDERR:
         return LOG_TARGET_STDERR;
+    case CONFIG_LOG_JSON:
+        return LOG_TARGET_JSON;
     }
     return LOG_TARGET_AUTO;
 }

@@ -36,6 +36,7 @@ def test_install_and_uninstall(tmp_path, prefix):
                 "share/zsh/site-functions/_leat", "share/fish/vendor_completions.d/leat.fish",
                 "share/leat/examples/nightly.service", "share/leat/examples/nightly.timer",
                 "share/leat/clients/leat.py", "share/leat/clients/leat.js", "share/leat/clients/leat.d.ts",
+                "share/leat/examples/Containerfile", "share/leat/examples/runit-run.sh",
                 "share/leat/examples/archive.sh", "share/leat/examples/handler.py",
                 "share/leat/examples/handler.c", "share/leat/examples/leatd-strict.conf"}
     assert {f"{inside}/{name}" for name in expected} | {"etc/logrotate.d/leat"} <= files(tmp_path)

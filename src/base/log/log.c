@@ -25,6 +25,7 @@ static struct {
     struct log_common common;
     int max_priority;
     const char *identifier;
+    bool json;            /* lines are objects */
     struct buffer text;   /* MESSAGE of the current record */
     struct buffer record; /* the current record, encoded */
     uint64_t dropped;
@@ -57,7 +58,9 @@ int log_open(enum log_target target, int max_priority, const char *identifier)
     logger.dropped += log_sink_close(&logger.sink, 0);
     logger.max_priority = max_priority;
     logger.identifier = identifier;
-    if (target == LOG_TARGET_STDERR || (target == LOG_TARGET_AUTO && !stderr_is_journal())) {
+    logger.json = target == LOG_TARGET_JSON;
+    if (target == LOG_TARGET_STDERR || target == LOG_TARGET_JSON ||
+        (target == LOG_TARGET_AUTO && !stderr_is_journal())) {
         log_sink_open_stderr(&logger.sink);
         return 0;
     }
@@ -100,20 +103,25 @@ uint64_t log_dropped(void)
     return logger.dropped;
 }
 
+static int encode(const struct log_record *record)
+{
+    buffer_clear(&logger.record);
+    if (logger.sink.kind == LOG_SINK_JOURNAL) {
+        return log_record_journal(&logger.record, &logger.common, record);
+    }
+    return logger.json ? log_record_json(&logger.record, &logger.common, record)
+                       : log_record_line(&logger.record, &logger.common, record);
+}
+
 /* Encodes the record and writes it to the sink, truncated until it fits. Returns false if it was
  * lost. */
 static bool write_record(const struct log_record *record, bool keep)
 {
     struct log_record shorter = *record;
     enum log_sink_result result = LOG_SINK_TOO_LONG;
-    int made;
 
     while (result == LOG_SINK_TOO_LONG) {
-        buffer_clear(&logger.record);
-        made = logger.sink.kind == LOG_SINK_JOURNAL
-                   ? log_record_journal(&logger.record, &logger.common, &shorter)
-                   : log_record_line(&logger.record, &logger.common, &shorter);
-        if (made != 0) {
+        if (encode(&shorter) != 0) {
             return false;
         }
         result = log_sink_write(&logger.sink, &logger.record, keep);

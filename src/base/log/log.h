@@ -1,6 +1,6 @@
 /*
- * The log: native journal records if stderr is the journal, readable lines otherwise. Writing never
- * blocks.
+ * The log: native journal records if stderr is the journal, readable lines or lines of JSON
+ * otherwise. Writing never blocks.
  *
  * If the sink does not take a record of task output at once, the record is dropped, or returned to
  * the caller of log_offer. Other records are kept (up to 256 KiB) and written first as soon as the
@@ -24,6 +24,7 @@ enum log_target {
                         otherwise stderr */
     LOG_TARGET_JOURNAL,
     LOG_TARGET_STDERR,
+    LOG_TARGET_JSON, /* stderr, an object in each line */
 };
 
 /* Opens the sink; a second call changes it. identifier must outlive the log; if

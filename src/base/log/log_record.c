@@ -1,4 +1,4 @@
-/* Encodes log records for the journal and as lines. */
+/* Encodes log records for the journal, as lines and as JSON. */
 #include "base/log/log_record.h"
 
 #include <endian.h>
@@ -41,9 +41,55 @@ static int append_fields(struct buffer *buffer, const struct log_field *fields, 
     return 0;
 }
 
+static int append_lower(struct buffer *buffer, const char *name)
+{
+    size_t first = buffer->size;
+
+    if (buffer_append_text(buffer, name) != 0) {
+        return -1;
+    }
+    for (char *letter = buffer->data + first; letter < buffer->data + buffer->size; letter++) {
+        if (*letter >= 'A' && *letter <= 'Z') {
+            *letter = (char)(*letter - 'A' + 'a');
+        }
+    }
+    return 0;
+}
+
+/* Returns what follows LEAT_ in the name, or NULL. */
+static const char *own_name(const char *name)
+{
+    static const char prefix[] = "LEAT_";
+
+    return strncmp(name, prefix, sizeof prefix - 1) == 0 ? name + sizeof prefix - 1 : NULL;
+}
+
+/* Appends ,"name":"value". */
+static int append_member(struct buffer *buffer, const char *name, const void *data, size_t size)
+{
+    const char *own = own_name(name);
+
+    (void)buffer_append_text(buffer, ",\""); /* the last append returns any failure */
+    (void)append_lower(buffer, own ? own : name);
+    (void)buffer_append_text(buffer, "\":\"");
+    (void)escape_append_json(buffer, data, size);
+    return buffer_append_text(buffer, "\"");
+}
+
+static int append_members(struct buffer *buffer, const struct log_field *fields, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (append_member(buffer, fields[i].name, fields[i].data, fields[i].size) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 int log_common_make(struct log_common *common, const struct log_field *fields, size_t count)
 {
-    if (append_fields(&common->journal, fields, count) != 0) {
+    if (append_fields(&common->journal, fields, count) != 0 ||
+        append_members(&common->json, fields, count) != 0) {
         goto fail;
     }
     for (size_t i = 0; i < count; i++) {
@@ -62,6 +108,7 @@ fail:
 void log_common_free(struct log_common *common)
 {
     buffer_free(&common->journal);
+    buffer_free(&common->json);
     buffer_free(&common->queue);
 }
 
@@ -102,10 +149,10 @@ static int append_time(struct buffer *buffer)
     int64_t now_ms = clock_wall_ms();
     time_t seconds = (time_t)(now_ms / 1000);
     struct tm utc;
-    char text[] = "2026-11-21T10:00:00.123Z ";
+    char text[] = "2026-11-21T10:00:00.123Z";
 
     if (!gmtime_r(&seconds, &utc)) {
-        return buffer_append_text(buffer, "- ");
+        return buffer_append_text(buffer, "-");
     }
     put_digits(text, utc.tm_year + 1900, 4);
     put_digits(text + 5, utc.tm_mon + 1, 2);
@@ -121,28 +168,11 @@ static int append_time(struct buffer *buffer)
  * the message says it in words. */
 static const char *shown_name(const char *name)
 {
-    static const char prefix[] = "LEAT_";
-
-    if (strncmp(name, prefix, sizeof prefix - 1) != 0 || strcmp(name, "LEAT_QUEUE") == 0 ||
-        strcmp(name, "LEAT_EVENT") == 0 || strcmp(name, "LEAT_CUT") == 0) {
+    if (strcmp(name, "LEAT_QUEUE") == 0 || strcmp(name, "LEAT_EVENT") == 0 ||
+        strcmp(name, "LEAT_CUT") == 0) {
         return NULL;
     }
-    return name + sizeof prefix - 1;
-}
-
-static int append_lower(struct buffer *buffer, const char *name)
-{
-    size_t first = buffer->size;
-
-    if (buffer_append_text(buffer, name) != 0) {
-        return -1;
-    }
-    for (char *letter = buffer->data + first; letter < buffer->data + buffer->size; letter++) {
-        if (*letter >= 'A' && *letter <= 'Z') {
-            *letter = (char)(*letter - 'A' + 'a');
-        }
-    }
-    return 0;
+    return own_name(name);
 }
 
 static bool needs_quotes(char character)
@@ -212,6 +242,7 @@ static void append_prefix(struct buffer *buffer, const struct log_common *common
                           const struct log_record *record)
 {
     (void)append_time(buffer);
+    (void)buffer_append_text(buffer, " ");
     (void)buffer_append_text(buffer, record->identifier);
     if (common->queue.size > 0) {
         (void)buffer_append(buffer, "[", 1);
@@ -233,4 +264,23 @@ int log_record_line(struct buffer *buffer, const struct log_common *common,
     (void)escape_append(buffer, record->message, record->size);
     (void)append_shown(buffer, record->fields, record->count);
     return buffer_append(buffer, "\n", 1);
+}
+
+int log_record_json(struct buffer *buffer, const struct log_common *common,
+                    const struct log_record *record)
+{
+    /* the buffer remembers a failure, so the last append returns it */
+    (void)buffer_append_text(buffer, "{\"time\":\"");
+    (void)append_time(buffer);
+    (void)buffer_printf(buffer, "\",\"level\":\"%s\"", priority_name(record->priority));
+    if (record->identifier) {
+        (void)append_member(buffer, "program", record->identifier, strlen(record->identifier));
+    }
+    (void)append_member(buffer, "message", record->message, record->size);
+    if (record->message_id) {
+        (void)append_member(buffer, "message_id", record->message_id, strlen(record->message_id));
+    }
+    (void)buffer_append(buffer, common->json.data, common->json.size);
+    (void)append_members(buffer, record->fields, record->count);
+    return buffer_append_text(buffer, "}\n");
 }

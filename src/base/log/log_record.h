@@ -1,6 +1,6 @@
 /*
- * Encodes a log record in the journal's native protocol, or as a line for people. Only log.c uses
- * this.
+ * Encodes a log record in the journal's native protocol, as a line for people, or as a line of
+ * JSON. Only log.c uses this.
  */
 #ifndef LEAT_BASE_LOG_LOG_RECORD_H
 #define LEAT_BASE_LOG_LOG_RECORD_H
@@ -13,6 +13,7 @@
 /* The fields that every record has. */
 struct log_common {
     struct buffer journal; /* encoded */
+    struct buffer json;    /* encoded, each after a comma */
     struct buffer queue;   /* value of LEAT_QUEUE, for lines */
 };
 
@@ -34,6 +35,11 @@ void log_common_free(struct log_common *common);
 int log_record_journal(struct buffer *buffer, const struct log_common *common,
                        const struct log_record *record);
 int log_record_line(struct buffer *buffer, const struct log_common *common,
+                    const struct log_record *record);
+
+/* An object with the members time, level, program and message, and the fields: their names are
+ * those of the journal in small letters, without LEAT_. All values are strings. */
+int log_record_json(struct buffer *buffer, const struct log_common *common,
                     const struct log_record *record);
 
 #endif

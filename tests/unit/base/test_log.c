@@ -49,6 +49,32 @@ static void lines_are_readable(void **state)
                                        "\\(task=17-0 reason=\"a \\\\\"b\\\\\" c\" attempt=2\\)\n$");
 }
 
+/* Goal: with the target json, a line is an object of texts: time, level, program, message and
+ * fields. */
+static void lines_are_objects(void **state)
+{
+    struct world *world = *state;
+    static const char bytes[] = "a\n\"b\" \\ \033\0\xff \xc2\x9b \xe2\x80\xae gr\xc3\xbcn";
+    const struct log_field fields[] = {
+        LOG_TEXT("LEAT_TASK", "17-0"),
+        LOG_TEXT("TRACE_ID", "x\"y"),
+    };
+
+    name_queue();
+    assert_int_equal(log_open(LOG_TARGET_JSON, LOG_INFO, "leatd"), 0);
+    log_bytes(LOG_WARNING, LOG_ID_TASK_OUTPUT, fields, 2, bytes, sizeof bytes - 1);
+    assert_matches(read_stderr(world),
+                   "^\\{\"time\":\"" TIME
+                   "\",\"level\":\"warning\",\"program\":\"leatd\",\"message\":"
+                   "\"a\\\\n\\\\\"b\\\\\" \\\\\\\\ \\\\u001b\\\\u0000\\\\ufffd \\\\u009b \\\\u202e "
+                   "gr\xc3\xbcn\","
+                   "\"message_id\":\"" LOG_ID_TASK_OUTPUT "\",\"queue\":\"thumbs\",\"worker\":"
+                   "\"host:1:x\",\"task\":\"17-0\",\"trace_id\":\"x\\\\\"y\"\\}\n$");
+    log_text(LOG_ERR, "%s", "");
+    assert_matches(read_stderr(world),
+                   "\"level\":\"error\",\"program\":\"leatd\",\"message\":\"\",\"queue\"");
+}
+
 /* Goal: a line has the time of its writing, in UTC, with milliseconds. */
 static void lines_tell_when(void **state)
 {
@@ -235,11 +261,12 @@ static void files_get_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(lines_are_readable),         TEST(lines_tell_when),
-        TEST(bytes_are_escaped),          TEST(the_level_holds),
-        TEST(journal_records_are_native), TEST(long_messages_are_cut),
-        TEST(auto_finds_the_journal),     TEST(a_missing_journal_is_told),
-        TEST(a_new_journal_is_found),     TEST(files_get_lines),
+        TEST(lines_are_readable),        TEST(lines_tell_when),
+        TEST(lines_are_objects),         TEST(bytes_are_escaped),
+        TEST(the_level_holds),           TEST(journal_records_are_native),
+        TEST(long_messages_are_cut),     TEST(auto_finds_the_journal),
+        TEST(a_missing_journal_is_told), TEST(a_new_journal_is_found),
+        TEST(files_get_lines),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

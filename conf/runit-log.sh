@@ -1,0 +1,6 @@
+#!/bin/sh
+# /etc/sv/leatd-QUEUE/log/run: writes the lines of a worker to files, which svlogd rotates. JSON has the time.
+set -eu
+folder=${LEAT_LOGS:-/var/log}/$(basename "${PWD%/log}")
+mkdir -p "$folder"
+exec svlogd "$folder"
