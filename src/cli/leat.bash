@@ -36,7 +36,8 @@ _leat_values() { # NAME|NAME...
     tr -d '\n' | grep -oE "\"($1)\": *\"[A-Za-z0-9_.:@/+-]+\"" | cut -d '"' -f 4
 }
 
-# Prints what the queue has: ids and labels (tasks, dead), hosts or lanes.
+# Prints what the queue has: ids and labels (tasks, dead), hosts or lanes. Others choose these, and compgen -W would run
+# commands in them, so what a shell has to quote is left out. So is what looks like an option.
 _leat_known() { # KIND; program and given are the caller's
     local ask=(timeout 2 "$program" "${given[@]}") answer
     {
@@ -53,7 +54,7 @@ _leat_known() { # KIND; program and given are the caller's
             "${ask[@]}" list --limit 200 --json | _leat_values lane
             ;;
         esac
-    } 2>/dev/null </dev/null | sort -u
+    } 2>/dev/null </dev/null | grep -xE '[A-Za-z0-9_.:@/+][A-Za-z0-9_.:@/+-]*' | sort -u
 }
 
 _leat_offer() { # KIND: files, commands, queues, tasks, dead, hosts, lanes, or words to choose from

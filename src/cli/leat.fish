@@ -44,7 +44,8 @@ function __leat_values # NAME|NAME...
     tr -d '\n' | grep -oE "\"($argv[1])\": *\"[A-Za-z0-9_.:@/+-]+\"" | cut -d '"' -f 4
 end
 
-# Prints what the queue has: ids and labels (tasks, dead), hosts or lanes.
+# Prints what the queue has: ids and labels (tasks, dead), hosts or lanes. Others choose these: what a shell has to
+# quote is left out, and what looks like an option.
 function __leat_known # KIND PROGRAM [OPTION]...
     set -l ask timeout 2 $argv[2..]
     begin
@@ -61,7 +62,7 @@ function __leat_known # KIND PROGRAM [OPTION]...
                 $ask status --lanes 200 --json | __leat_values lane
                 $ask list --limit 200 --json | __leat_values lane
         end
-    end 2>/dev/null </dev/null | sort -u
+    end 2>/dev/null </dev/null | grep -xE '[A-Za-z0-9_.:@/+][A-Za-z0-9_.:@/+-]*' | sort -u
 end
 
 function __leat_queues

@@ -25,7 +25,8 @@ _leat_values() { # NAME|NAME...
 }
 
 # Offers what the queue has: ids and labels (tasks, dead), hosts (those with workers, and those that are drained without
-# one) or lanes. An interactive shell takes no comments inside of the parentheses.
+# one) or lanes. Others choose these: what a shell has to quote is left out, and what looks like an option. An
+# interactive shell takes no comments inside of the parentheses.
 _leat_known() { # KIND [PREFIX]
     local answer
     local -a ask=(timeout 2 "$program" "${given[@]}") found
@@ -43,7 +44,7 @@ _leat_known() { # KIND [PREFIX]
             $ask list --limit 200 --json | _leat_values lane
             ;;
         esac
-    } 2>/dev/null </dev/null | sort -u)}")
+    } 2>/dev/null </dev/null | grep -xE '[A-Za-z0-9_.:@/+][A-Za-z0-9_.:@/+-]*' | sort -u)}")
     found=(${found:#})
     [[ -z $2 ]] || found=($2$^found)
     compadd -a found

@@ -181,6 +181,20 @@ def test_hosts_and_lanes_are_completed(complete, offered):
     offered(['alice' if complete.name == 'bash' else 'lane:alice'], 'conf', 'lane:a')
 
 
+def test_what_others_chose_is_not_run(complete, queue, known, offered, folder):
+    """Names that others chose are not run. They are not offered if a shell had to quote them, or if they look like
+    options."""
+    command = f'$(echo>{folder}/ran)'
+    queue.gate(f'drain:{command}', True)
+    queue.gate('drain:web8;reboot', True)
+    more = queue.add({'command': 'true', 'id': command, 'lane': command}, {'command': 'true', 'id': '--all'},
+                     due='+600000')
+    offered(['web1', 'web7'], 'undrain', '')
+    offered(sorted([*known.alive, *more, known.dead, 'broken', 'monthly/report']), 'show', '')
+    offered(['alice', 'bob'], 'enqueue', '--lane', '')
+    assert not (folder / 'ran').exists()
+
+
 def test_without_redis(complete, folder):
     """If no server answers, nothing is offered and nothing is printed."""
     write_config(folder / 'emails.ini', {'redis': {'socket': str(folder / 'none')}, 'queue': {'name': 'emails'}})
