@@ -193,7 +193,28 @@ check-nightly: ## test cgroup limits in a guest kernel (memory, processes, CPU),
 run-check: # check without installing packages and building
 	@tests/tools/check $(if $(SAN),--compiled) $(BUILD)
 
-unit-tests: $(UNIT_SOURCES:%.c=$(BUILD)/%) $(BUILD)/tests/inject/inject.so $(BUILD)/tests/inject/wall.so
+unit-tests: $(UNIT_SOURCES:%.c=$(BUILD)/%) $(BUILD)/tests/inject/inject.so $(BUILD)/tests/inject/wall.so \
+	$(BUILD)/tests/next/leatd $(BUILD)/tests/far/leatd
+
+# Programs of later versions, for upgrades. What `next` hands over has more in it than this version knows; `far` hands
+# over in a form that this version does not understand. Both have a newer function library.
+VERSION_SOURCES = $(wildcard src/daemon/upgrade/*.c) $(addprefix src/,daemon/upgrade.c daemon/heartbeat.c daemon/main.c \
+	daemon/options.c queue/library.c)
+LATER = -ULEAT_VERSION -DLEAT_COMMIT='""' -ULEAT_LIBRARY -DLEAT_LIBRARY='"$(BUILD)/tests/later.lua"' -DHAND_OVER_MORE='uint32_t more[100];'
+$(BUILD)/tests/next/%.o: private LATER += -DLEAT_VERSION='"9.9.9"' -DHAND_OVER_FORM=2 -DHAND_OVER_LEAST=1
+$(BUILD)/tests/far/%.o: private LATER += -DLEAT_VERSION='"99.0.0"' -DHAND_OVER_FORM=3 -DHAND_OVER_LEAST=3
+$(BUILD)/tests/later.lua: $(BUILD)/leat.lua
+	@mkdir -p $(@D)
+	sed 's/^local VERSION = /&100/' $< >$@
+define later
+$(BUILD)/tests/$(1)/%.o: %.c $(BUILD)/flags $(BUILD)/tests/later.lua
+	@mkdir -p $$(@D)
+	$$(CC) $$(ALL_CFLAGS) $$(LATER) -MMD -MP -c -o $$@ $$<
+$(BUILD)/tests/$(1)/leatd: $(VERSION_SOURCES:%.c=$(BUILD)/tests/$(1)/%.o) $(BUILD)/libdaemon.a $(BUILD)/libleat.a
+	$$(LINK) $$(LIBRARIES)
+-include $(VERSION_SOURCES:%.c=$(BUILD)/tests/$(1)/%.d)
+endef
+$(foreach version,next far,$(eval $(call later,$(version))))
 
 # These options are fixed: the library interposes between a program and the functions of the sanitizers, and its
 # vfork must be left with a jump.

@@ -1,7 +1,6 @@
 /* Receives signals on an event loop, by signalfd(2). */
 #include "base/signals.h"
 
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 static void on_readable(void *context)
@@ -9,12 +8,12 @@ static void on_readable(void *context)
     struct signals *signals = context;
     struct signalfd_siginfo got;
     while (read(signals->fd, &got, sizeof got) == (ssize_t)sizeof got) {
-        signals->heard(signals->context, (int)got.ssi_signo);
+        signals->heard(signals->context, &got);
     }
 }
 
 int signals_open(struct signals *signals, struct ev_loop *loop, const sigset_t *set,
-                 void (*heard)(void *context, int number), void *context)
+                 void (*heard)(void *context, const struct signalfd_siginfo *got), void *context)
 {
     *signals = (struct signals){.loop = loop, .heard = heard, .context = context};
     /* block first, so that no signal is handled before the descriptor exists */

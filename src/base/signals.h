@@ -6,6 +6,7 @@
 #define LEAT_BASE_SIGNALS_H
 
 #include <signal.h>
+#include <sys/signalfd.h>
 
 #include "base/fd_watch.h"
 
@@ -13,7 +14,7 @@ struct signals {
     struct ev_loop *loop;
     struct fd_watch watch;
     int fd; /* -1: closed */
-    void (*heard)(void *context, int number);
+    void (*heard)(void *context, const struct signalfd_siginfo *got);
     void *context;
 };
 
@@ -21,7 +22,7 @@ struct signals {
 
 /* Blocks the signals and calls heard for each one that arrives. Returns 0, or -1 with errno. */
 int signals_open(struct signals *signals, struct ev_loop *loop, const sigset_t *set,
-                 void (*heard)(void *context, int number), void *context);
+                 void (*heard)(void *context, const struct signalfd_siginfo *got), void *context);
 
 /* Stops receiving. The signals stay blocked, so later ones have no effect. Do not call this from
  * heard. */

@@ -14,6 +14,7 @@
 
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "base/process/descriptor.h"
 #include "base/process/mounts.h"
 #include "base/process/standard_fds.h"
 #include "base/process/time_slice.h"
@@ -28,6 +29,7 @@
 #include "daemon/rights.h"
 #include "daemon/sd_notify.h"
 #include "daemon/unit_user.h"
+#include "daemon/upgrade.h"
 #include "daemon/worker.h"
 #include "exec/guard/guard_process.h"
 #include "exec/guard/worker_locks.h"
@@ -35,6 +37,7 @@
 #include "exec/start/identity.h"
 
 #define STATUS_PERIOD_S 1.0
+#define ALIVE_SHARE 3 /* one part in this many of the watchdog's time */
 
 struct daemon {
     struct ev_loop *loop;
@@ -43,9 +46,14 @@ struct daemon {
     struct worker *worker;
     struct isolation isolation;
     struct confinement confinement;
+    struct hand_over offer; /* with --take-over */
+    int offer_socket;       /* owned until `upgrade` has it; -1: none */
+    struct upgrade *upgrade;
     int exit_code;
     bool stopped;
-    bool ready;                     /* the service manager knows that leatd is ready */
+    bool stops;      /* a stop has begun */
+    int64_t stop_ms; /* how long the worker's stop may take, from its last stage on */
+    bool ready;      /* the service manager knows that leatd is ready */
     struct worker_figures notified; /* the figures in the last STATUS */
     char notified_trouble[256];     /* a copy of its text, since the original changes in place */
     struct signals signals;
@@ -177,10 +185,10 @@ static int test(struct options *options, struct config **config, struct buffer *
 /* Signal dispositions of the parent must not change how leatd or its tasks end. */
 static int reset_signals(void)
 {
-    sigset_t at_first;
+    sigset_t at_first; /* these stay pending until the loop listens */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction standard = {.sa_handler = SIG_DFL};
-    static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+    static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2, SIGCHLD};
     if (sigemptyset(&at_first) || sigaction(SIGPIPE, &ignore, NULL) ||
         sigaction(SIGXFSZ, &ignore, NULL)) {
         return -1;
@@ -190,8 +198,10 @@ static int reset_signals(void)
             return -1;
         }
     }
-    /* SIGHUP stays blocked, so pending, until the loop listens */
-    return sigaddset(&at_first, SIGHUP) || sigprocmask(SIG_SETMASK, &at_first, NULL) ? -1 : 0;
+    return sigaddset(&at_first, SIGHUP) || sigaddset(&at_first, SIGUSR2) ||
+                   sigprocmask(SIG_SETMASK, &at_first, NULL)
+               ? -1
+               : 0;
 }
 
 /* Fixed thresholds make malloc return the memory of a large task to the system. By default it
@@ -267,9 +277,13 @@ static void on_started(void *context)
 {
     struct daemon *daemon = context;
     struct worker_figures figures = worker_figures(daemon->worker);
-    send_status(daemon, &figures);
-    daemon->ready = true;
-    sd_notify_ready();
+    if (upgrade_is_main(daemon->upgrade)) {
+        send_status(daemon, &figures);
+        daemon->ready = true;
+        sd_notify_ready();
+    } else {
+        upgrade_started(daemon->upgrade);
+    }
 }
 
 static void on_ready(void *context)
@@ -286,8 +300,12 @@ static void on_ready(void *context)
 
 static void on_alive(void *context)
 {
-    (void)context;
-    sd_notify_alive();
+    struct daemon *daemon = context;
+    if (upgrade_is_main(daemon->upgrade)) {
+        sd_notify_alive();
+    } else {
+        upgrade_alive(daemon->upgrade);
+    }
     /* with every heartbeat: writes what the log could not write before */
     log_flush();
 }
@@ -340,29 +358,71 @@ done:
     buffer_free(&text);
 }
 
-static void on_signal(void *context, int number)
+static void on_stop(void *context)
 {
     struct daemon *daemon = context;
-    if (number != SIGHUP) {
+    daemon->stops = true;
+    if (daemon->worker) { /* otherwise only former programs are waited for */
         worker_stop(daemon->worker);
-        sd_notify_stopping(worker_stop_ms(daemon->worker));
-        return;
+        daemon->stop_ms = worker_stop_ms(daemon->worker);
     }
-    if (daemon->ready) {
+    if (upgrade_is_main(daemon->upgrade)) {
+        sd_notify_stopping(daemon->stop_ms);
+    }
+    upgrade_stopping(daemon->upgrade, daemon->stop_ms);
+}
+
+static void on_reload(void *context)
+{
+    struct daemon *daemon = context;
+    bool notifies = daemon->ready && upgrade_is_main(daemon->upgrade);
+    if (notifies) {
         sd_notify_reloading();
     }
     reload(daemon);
-    if (daemon->ready) {
+    upgrade_reloaded(daemon->upgrade);
+    if (notifies) {
         sd_notify_ready();
     }
 }
 
-/* ---- STATUS: when figures change, at most once a second ---- */
+static void on_signal(void *context, const struct signalfd_siginfo *got)
+{
+    struct daemon *daemon = context;
+    switch (got->ssi_signo) {
+    case SIGUSR2:
+        upgrade_begin(daemon->upgrade, got);
+        return;
+    case SIGHUP:
+        if (daemon->worker) {
+            on_reload(daemon);
+        }
+        return;
+    default:
+        on_stop(daemon);
+    }
+}
+
+/* The process has taken over from another one, and the service manager knows it as ready. */
+static void on_in_charge(void *context)
+{
+    struct daemon *daemon = context;
+    struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "in-charge")};
+    log_event(LOG_NOTICE, LOG_ID_UPGRADE, fields, 1,
+              "upgraded from %s to " LEAT_VERSION ": this process takes new tasks",
+              daemon->offer.version);
+    daemon->ready = true;
+    worker_go(daemon->worker);
+    sd_notify_alive();
+}
+
+/* ---- each turn: STATUS, when figures change, at most once a second ---- */
 
 static bool figures_differ(const struct worker_figures *left, const struct worker_figures *right)
 {
     return left->running != right->running || left->slots != right->slots ||
-           left->busy != right->busy || left->batch != right->batch ||
+           left->others != right->others || left->busy != right->busy ||
+           left->batch != right->batch ||
            memcmp(left->ended, right->ended, sizeof left->ended) != 0 ||
            left->state != right->state || left->connected != right->connected ||
            strcmp(left->trouble, right->trouble) != 0;
@@ -373,8 +433,13 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
     (void)loop;
     (void)events;
     struct daemon *daemon = watcher->data;
+    upgrade_turn(daemon->upgrade);
+    if (!sd_notify_is_wanted() || !upgrade_is_main(daemon->upgrade) ||
+        timer_runs(&daemon->status)) {
+        return;
+    }
     struct worker_figures figures = worker_figures(daemon->worker);
-    if (!timer_runs(&daemon->status) && figures_differ(&figures, &daemon->notified)) {
+    if (figures_differ(&figures, &daemon->notified)) {
         timer_start_s(&daemon->status, STATUS_PERIOD_S);
         send_status(daemon, &figures);
     }
@@ -386,7 +451,7 @@ static int listen_for_signals(struct daemon *daemon)
 {
     sigset_t set;
     return sigemptyset(&set) || sigaddset(&set, SIGTERM) || sigaddset(&set, SIGINT) ||
-                   sigaddset(&set, SIGHUP)
+                   sigaddset(&set, SIGHUP) || sigaddset(&set, SIGUSR2)
                ? -1
                : signals_open(&daemon->signals, daemon->loop, &set, on_signal, daemon);
 }
@@ -396,9 +461,7 @@ static void run_loop(struct daemon *daemon)
     ev_prepare_init(&daemon->turn, on_turn);
     timer_init(&daemon->status, daemon->loop, NULL, NULL); /* the turn looks for changes */
     daemon->turn.data = daemon;
-    if (sd_notify_is_wanted()) {
-        ev_prepare_start(daemon->loop, &daemon->turn);
-    }
+    ev_prepare_start(daemon->loop, &daemon->turn);
     worker_start(daemon->worker);
     /* if epoll_ctl fails for libev's own wakeup descriptor, libev counts one watcher too few, and
      * could return as if none were left: hence the reference */
@@ -406,6 +469,54 @@ static void run_loop(struct daemon *daemon)
         ev_ref(daemon->loop);
         ev_run(daemon->loop, 0);
     }
+    ev_prepare_stop(daemon->loop, &daemon->turn);
+    timer_stop(&daemon->status);
+}
+
+static void on_await(void *context)
+{
+    (void)context;
+    sd_notify_alive();
+}
+
+/* The worker has stopped. Former programs may still run tasks, and the service manager would kill
+ * them if its main process ended now. */
+static void await_elders(struct daemon *daemon)
+{
+    struct timer alive;
+    int64_t watchdog_ms = sd_notify_watchdog_ms();
+    timer_init(&alive, daemon->loop, on_await, NULL);
+    if (watchdog_ms > 0) {
+        timer_repeat_s(&alive, (double)watchdog_ms / 1000 / ALIVE_SHARE);
+    }
+    if (upgrade_has_elders(daemon->upgrade) && !daemon->stops) {
+        on_stop(daemon); /* the worker has ended by itself */
+    }
+    while (upgrade_has_elders(daemon->upgrade)) {
+        ev_ref(daemon->loop);
+        ev_run(daemon->loop, EVRUN_ONCE);
+    }
+    timer_stop(&alive);
+}
+
+/* Creates the part that upgrades. Returns 0, or -1 without memory. */
+static int create_upgrade(struct daemon *daemon, const struct rlimit *nofile)
+{
+    const struct upgrade_events events = {
+        .in_charge = on_in_charge, .reload = on_reload, .stop = on_stop, .context = daemon};
+    const struct upgrade_surroundings around = {.loop = daemon->loop,
+                                                .options = daemon->options,
+                                                .nofile = nofile,
+                                                .confinement = &daemon->confinement,
+                                                .has_cgroups = daemon->isolation.cgroups,
+                                                .watchdog_ms = sd_notify_watchdog_ms(),
+                                                .socket = daemon->offer_socket,
+                                                .offer = &daemon->offer};
+    daemon->upgrade = upgrade_new(&around, &events);
+    if (daemon->upgrade) {
+        daemon->offer_socket = -1;
+    }
+    return daemon->upgrade ? 0 : -1;
 }
 
 static int run(struct daemon *daemon, const struct rlimit *nofile)
@@ -427,19 +538,55 @@ static int run(struct daemon *daemon, const struct rlimit *nofile)
         log_text(LOG_ERR, "cannot listen for signals: %s", strerror(errno));
         goto destroy;
     }
-    daemon->worker = worker_new(daemon->loop, daemon->config, nofile, &daemon->isolation,
-                                sd_notify_watchdog_ms(), &events);
-    if (!daemon->worker) {
+    if (create_upgrade(daemon, nofile)) {
         log_text(LOG_ERR, "cannot start: %s", strerror(errno));
         goto close_signals;
     }
+    daemon->worker = worker_new(daemon->loop, daemon->config, nofile, &daemon->isolation,
+                                sd_notify_watchdog_ms(), daemon->options->takes_over, &events);
+    if (!daemon->worker) {
+        log_text(LOG_ERR, "cannot start: %s", strerror(errno));
+        goto free_upgrade;
+    }
+    upgrade_set_worker(daemon->upgrade, daemon->worker);
     run_loop(daemon);
+    upgrade_set_worker(daemon->upgrade, NULL);
     worker_free(daemon->worker);
+    daemon->worker = NULL;
+    await_elders(daemon);
     code = daemon->exit_code;
+free_upgrade:
+    upgrade_free(daemon->upgrade);
 close_signals:
     signals_close(&daemon->signals);
 destroy:
     ev_loop_destroy(daemon->loop);
+    return code;
+}
+
+/* Another leatd has started this one, to be replaced by it. The filter of ids is inherited. Returns
+ * 0, or -1. */
+static int read_offer(struct daemon *daemon)
+{
+    const struct hand_over *offer = &daemon->offer;
+    daemon->offer_socket = upgrade_read_offer(&daemon->offer);
+    daemon->confinement = (struct confinement){.active = offer->confined,
+                                               .uid = offer->uid,
+                                               .gid = offer->gid,
+                                               .group_count = offer->groups};
+    return daemon->offer_socket < 0 ? -1 : 0;
+}
+
+/* Returns 0, or an exit code. */
+static int isolate(struct daemon *daemon)
+{
+    bool beside = daemon->offer.has_cgroups;
+    int code = isolation_open(&daemon->isolation, daemon->config, beside);
+    if (code == EX_OK && beside && !daemon->isolation.cgroups &&
+        daemon->config->isolation.cgroup != CONFIG_CGROUP_OFF) {
+        log_text(LOG_ERR, "tasks would have no cgroups, which those of the former leatd have");
+        code = EX_CONFIG;
+    }
     return code;
 }
 
@@ -455,29 +602,36 @@ static int serve(struct options *options)
         log_text(LOG_WARNING, "cannot hide leatd's memory from tasks of the same user: %s",
                  strerror(errno));
     }
-    struct daemon daemon = {.options = options, .notified = {.state = "", .trouble = ""}};
+    struct daemon daemon = {
+        .options = options, .offer_socket = -1, .notified = {.state = "", .trouble = ""}};
     struct buffer errors = BUFFER_INIT;
     struct rlimit nofile;
     int code;
     if (options->test) {
         code = test(options, &daemon.config, &errors);
+    } else if (options->takes_over && read_offer(&daemon)) {
+        code = EX_USAGE;
     } else if (options_load(options, &daemon.config, &errors)) {
         log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &errors);
         code = EX_CONFIG;
     } else if (reset_signals() || file_limit_raise(&nofile) || open_log(daemon.config)) {
         log_text(LOG_ERR, "cannot start: %s", strerror(errno));
         code = EX_OSERR;
-    } else if (rights_check(daemon.config)) {
+    } else if (rights_check(daemon.config) || !rights_fit(daemon.config, &daemon.confinement)) {
         code = EX_CONFIG;
     } else {
         time_slice_shorten();
         rights_warn(daemon.config);
         rights_confine(daemon.config, &daemon.confinement);
         warn_of_programs(daemon.config, true);
-        code = isolation_open(&daemon.isolation, daemon.config);
+        code = isolate(&daemon);
         file_limit_warn(daemon.config, daemon.isolation.cgroups);
         code = code ? code : run(&daemon, &nofile);
         isolation_close(&daemon.isolation);
+    }
+    if (daemon.offer_socket >= 0) {
+        upgrade_refuse(daemon.offer_socket, "it cannot start; its own log says why");
+        descriptor_close(&daemon.offer_socket);
     }
     buffer_free(&errors);
     config_free(daemon.config);

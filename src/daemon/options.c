@@ -5,13 +5,16 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "base/escape.h"
+#include "daemon/upgrade/program.h"
 
 static const char usage[] =
     "Usage: leatd [-c FILE | -q QUEUE] [--redis URL] [-t]\n"
@@ -36,6 +39,7 @@ static const char usage[] =
     "Signals:\n"
     "  TERM, INT  stop after a drain; a second one ends the drain at once\n"
     "  HUP        reload the configuration\n"
+    "  USR2       upgrade in place to the installed leatd; see leat upgrade --help\n"
     "\n"
     "Exit codes:\n"
     "  0   clean shutdown\n"
@@ -48,7 +52,7 @@ static const char usage[] =
     "  78  the configuration is wrong\n"
     "See leatd(8) for more.\n";
 
-enum { OPTION_REDIS = 256, OPTION_PASSWORD_FILE };
+enum { OPTION_REDIS = 256, OPTION_PASSWORD_FILE, OPTION_TAKE_OVER };
 
 static const char letters[] = ":c:q:thV"; /* for getopt_long */
 
@@ -120,6 +124,9 @@ static int take_option(int letter, const char *typed, struct options *options)
         return take_value(&options->source.url, "--redis");
     case OPTION_PASSWORD_FILE:
         return take_value(&options->source.password_file, "--password-file");
+    case OPTION_TAKE_OVER:
+        options->takes_over = true;
+        return -1;
     case 't':
         options->test = true;
         return -1;
@@ -165,6 +172,21 @@ static int find_path(struct options *options)
     return options->path ? -1 : out_of_memory();
 }
 
+/* Finds the file that an upgrade will execute. A name without a slash was found along PATH. The
+ * path in /proc is another one for a link to the file, which may lead to a newer file later. */
+static int find_program(struct options *options, char *const *argv)
+{
+    char path[PATH_MAX];
+    ssize_t size = 0;
+    if (!argv[0] || !strchr(argv[0], '/')) {
+        size = readlink("/proc/self/exe", path, sizeof path - 1);
+    }
+    path[size > 0 ? size : 0] = '\0';
+    options->arguments = argv;
+    options->program = strdup(size > 0 ? path : argv[0] ? argv[0] : "");
+    return options->program ? -1 : out_of_memory();
+}
+
 int options_parse(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {
@@ -173,6 +195,7 @@ int options_parse(int argc, char **argv, struct options *options)
         {"redis", required_argument, NULL, OPTION_REDIS},
         {"password-file", required_argument, NULL, OPTION_PASSWORD_FILE},
         {"test", no_argument, NULL, 't'},
+        {PROGRAM_TAKE_OVER + 2, no_argument, NULL, OPTION_TAKE_OVER},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0}};
@@ -190,6 +213,7 @@ int options_parse(int argc, char **argv, struct options *options)
                    argv[optind]);
     }
     code = code < 0 ? check(&options->source) : code;
+    code = code < 0 ? find_program(options, argv) : code;
     return code < 0 ? find_path(options) : code;
 }
 
@@ -197,7 +221,8 @@ void options_free(struct options *options)
 {
     config_source_close(&options->source);
     free(options->path);
-    options->path = NULL;
+    free(options->program);
+    options->path = options->program = NULL;
 }
 
 int options_load(const struct options *options, struct config **config, struct buffer *errors)

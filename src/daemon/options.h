@@ -11,8 +11,11 @@
 
 struct options {
     struct config_source source;
-    char *path; /* owned; of the file to load; NULL: the source needs no file */
-    bool test;  /* -t */
+    char *path;      /* owned; of the file to load; NULL: the source needs no file */
+    bool test;       /* -t */
+    bool takes_over; /* --take-over: another leatd has started this one */
+    char *program;   /* owned; the path of leatd's file, as it was when this process started */
+    char *const *arguments; /* not owned */
 };
 
 /* Returns −1 to go on, or an exit code after printing help or an error. *options must be zeroed;

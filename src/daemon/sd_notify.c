@@ -50,17 +50,22 @@ void sd_notify_status(const struct worker_figures *figures)
     if (!figures->connected) {
         prefix = *trouble ? "no session with Redis: " : "connecting to Redis";
     }
-    char tasks[48] = "";
+    char tasks[48] = "", others[48] = "";
     if (figures->batch > 1) {
         (void)snprintf(tasks, sizeof tasks, " with %zu tasks", figures->running); /* fits */
     }
+    if (figures->others > 0) {
+        (void)snprintf(others, sizeof others, ", %zu by former versions",
+                       figures->others); /* fits */
+    }
     int sent =
         sd_notifyf(0,
-                   "STATUS=%s%s%s%s: %zu of %zu slots busy%s; %" PRIu64 " succeeded, %" PRIu64
+                   "STATUS=%s%s%s%s: %zu of %zu slots busy%s%s; %" PRIu64 " succeeded, %" PRIu64
                    " retried, %" PRIu64 " dead, %" PRIu64 " returned, %" PRIu64 " cancelled",
-                   prefix, trouble, *prefix || *trouble ? "; " : "", figures->state, figures->busy,
-                   figures->slots, tasks, ended[VERDICT_SUCCESS], ended[VERDICT_RETRY],
-                   ended[VERDICT_DEAD], ended[VERDICT_RELEASE], ended[VERDICT_CANCELLED]);
+                   prefix, trouble, *prefix || *trouble ? "; " : "", figures->state,
+                   figures->busy + figures->others, figures->slots, tasks, others,
+                   ended[VERDICT_SUCCESS], ended[VERDICT_RETRY], ended[VERDICT_DEAD],
+                   ended[VERDICT_RELEASE], ended[VERDICT_CANCELLED]);
     if (sent < 0) {
         log_text(LOG_DEBUG, "cannot notify the service manager: STATUS");
     }
@@ -75,6 +80,13 @@ void sd_notify_reloading(void)
     int64_t usec = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
     if (sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, usec) < 0) {
         log_text(LOG_DEBUG, "cannot notify the service manager: RELOADING=1");
+    }
+}
+
+void sd_notify_main_pid(pid_t pid)
+{
+    if (sd_notifyf(0, "MAINPID=%ld", (long)pid) < 0) {
+        log_text(LOG_ERR, "cannot notify the service manager: MAINPID");
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "daemon/worker.h"
 
@@ -20,6 +21,9 @@ void sd_notify_ready(void);
 void sd_notify_alive(void);
 void sd_notify_status(const struct worker_figures *figures);
 void sd_notify_reloading(void);
+
+/* From now on, that process is the main one of the service: no others may send notifications. */
+void sd_notify_main_pid(pid_t pid);
 
 /* Stopping has begun and may take this long. */
 void sd_notify_stopping(int64_t most_ms);

@@ -15,6 +15,7 @@
 
 enum stop_stage {
     STOP_NOT,
+    STOP_RETIRED,  /* running tasks may finish, without an end */
     STOP_DRAINING, /* running tasks may finish */
     STOP_ENDING,   /* they got SIGTERM */
     STOP_KILLING,  /* they got SIGKILL */
@@ -33,11 +34,18 @@ static void wait_ms(struct stop *stop, int64_t ms)
     timer_start_ms(&stop->next, ms);
 }
 
+void stop_retire(struct stop *stop)
+{
+    stop->stage = STOP_RETIRED;
+    stop->worker->may_claim = false;
+}
+
 void stop_advance(struct stop *stop)
 {
     void *context = stop->events.context;
     switch (stop->stage) {
     case STOP_NOT:
+    case STOP_RETIRED:
         stop->most_ns = clock_boot_ns() + stop_left_ms(stop) * CLOCK_NS_PER_MS;
         stop->stage = STOP_DRAINING;
         log_event(LOG_INFO, LOG_ID_WORKER_STOPPING, NULL, 0,
@@ -81,7 +89,7 @@ bool stop_has_begun(const struct stop *stop)
 
 int64_t stop_left_ms(const struct stop *stop)
 {
-    if (stop->stage != STOP_NOT) {
+    if (stop->stage != STOP_NOT && stop->stage != STOP_RETIRED) {
         int64_t left_ms = (stop->most_ns - clock_boot_ns()) / CLOCK_NS_PER_MS;
         return left_ms > 0 ? left_ms : 0;
     }

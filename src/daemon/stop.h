@@ -24,6 +24,11 @@ struct stop_events {
 struct stop *stop_new(struct worker_context *worker, const struct stop_events *events);
 void stop_free(struct stop *stop);
 
+/* Claims nothing more, and lets running tasks finish without an end: the stage before the first
+ * one.
+ */
+void stop_retire(struct stop *stop);
+
 /* Starts the next stage. */
 void stop_advance(struct stop *stop);
 
@@ -32,7 +37,7 @@ void stop_finish(struct stop *stop);
 
 bool stop_has_begun(const struct stop *stop);
 
-/* The longest time that stopping may still take, in milliseconds, whether it has begun or not. */
+/* The longest time that stopping may still take, in milliseconds, or would take from now. */
 int64_t stop_left_ms(const struct stop *stop);
 
 #endif

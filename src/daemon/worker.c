@@ -52,10 +52,9 @@ struct worker {
     struct live *live;
     struct worker_status worker_status;
 
-    bool leaving; /* leat_requeue of the own consumer is in flight, or has freed it before a move */
-    bool halved;  /* tasks of a batch run again: watch their leases in the next turn */
-    bool renew;   /* renew in the next turn: a task was cancelled, or the status has changed */
-    bool lost;    /* the last renewal named a token that is lost */
+    bool halved; /* tasks of a batch run again: watch their leases in the next turn */
+    bool renew;  /* renew in the next turn: a task was cancelled, or the status has changed */
+    bool lost;   /* the last renewal named a token that is lost */
     bool started_sent, ready_sent;
     ev_prepare turn;
 };
@@ -155,7 +154,7 @@ static void send_started(struct worker *worker)
 static void on_up(void *context, const struct queue_renew_reply *reply, int64_t sent_ns)
 {
     struct worker *worker = context;
-    worker->leaving = false;
+    worker->context.leaving = false;
     lease_update(worker->lease, reply->lease_ms);
     lease_registered(worker->lease, reply, sent_ns);
     slots_set_max_crashes(worker->slots,
@@ -169,7 +168,7 @@ static void on_up(void *context, const struct queue_renew_reply *reply, int64_t 
 static void on_down(void *context)
 {
     struct worker *worker = context;
-    worker->leaving = false;
+    worker->context.leaving = false;
     claim_loop_down(worker->claim_loop);
     lists_down(worker->lists);
     live_down(worker->live);
@@ -252,7 +251,7 @@ static void left(struct worker *worker)
     if (stop_has_begun(worker->stop)) {
         stopped(worker, EX_OK);
     } else {
-        worker->leaving = true; /* until the session has ended */
+        worker->context.leaving = true; /* until the session has ended */
         session_left(worker->context.session);
     }
 }
@@ -260,7 +259,7 @@ static void left(struct worker *worker)
 static void on_left(void *context, const struct redisReply *reply)
 {
     struct worker *worker = context;
-    worker->leaving = false;
+    worker->context.leaving = false;
     if (!session_check(worker->context.session, reply, 0, "leaving")) {
         return;
     }
@@ -276,12 +275,12 @@ static void on_left(void *context, const struct redisReply *reply)
 static void leave(struct worker *worker)
 {
     queue_requeue(&worker->context.command, &worker->queue, worker->heartbeat.consumer, false);
-    worker->leaving = session_send(worker->context.session, on_left, worker) == 0;
+    worker->context.leaving = session_send(worker->context.session, on_left, worker) == 0;
 }
 
 static void check_left(struct worker *worker)
 {
-    if (!(stop_has_begun(worker->stop) || worker->context.moving) || worker->leaving ||
+    if (!(stop_has_begun(worker->stop) || worker->context.moving) || worker->context.leaving ||
         runner_count(worker->runner) > 0 || outcomes_count(worker->outcomes) > 0 ||
         !dead_hook_is_quiet(worker->dead_hook) ||
         (stop_has_begun(worker->stop) && runner_residents(worker->runner) > 0)) {
@@ -301,6 +300,27 @@ void worker_stop(struct worker *worker)
     dead_hook_close(worker->dead_hook);
     runner_close_residents(worker->runner);
     stop_advance(worker->stop);
+}
+
+void worker_retire(struct worker *worker)
+{
+    lists_close(worker->lists);
+    dead_hook_close(worker->dead_hook);
+    runner_close_residents(worker->runner);
+    stop_retire(worker->stop);
+    worker->renew = true; /* with the new state */
+}
+
+uint32_t worker_slots_used(const struct worker *worker)
+{
+    return slots_are_closed(worker->slots) ? UINT32_MAX
+                                           : (uint32_t)runner_processes(worker->runner);
+}
+
+void worker_set_others(struct worker *worker, uint32_t slots)
+{
+    worker->context.others = slots;
+    claim_loop_schedule(worker->claim_loop); /* there may be room now */
 }
 
 int64_t worker_stop_ms(const struct worker *worker)
@@ -356,7 +376,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
     /* output before outcomes: a client that sees the result finds the output complete */
     live_flush(worker->live);
     outcomes_flush(worker->outcomes);
-    if (!worker->leaving) {
+    if (!worker->context.leaving) {
         claim_loop_turn(worker->claim_loop);
     }
     outcomes_flush(worker->outcomes); /* tokens that claim_loop_turn put back */
@@ -430,7 +450,7 @@ static int create_parts(struct worker *worker, const struct rlimit *nofile, int6
 
 struct worker *worker_new(struct ev_loop *loop, const struct config *config,
                           const struct rlimit *nofile, const struct isolation *isolation,
-                          int64_t watchdog_ms, const struct worker_events *events)
+                          int64_t watchdog_ms, bool waits, const struct worker_events *events)
 {
     struct worker *worker = calloc(1, sizeof *worker);
     if (!worker) {
@@ -440,7 +460,8 @@ struct worker *worker_new(struct ev_loop *loop, const struct config *config,
                                               .config = config,
                                               .queue = &worker->queue,
                                               .consumer = worker->heartbeat.consumer,
-                                              .lease_ms = config->queue.lease_ms};
+                                              .lease_ms = config->queue.lease_ms,
+                                              .waiting = waits};
     worker->isolation = isolation;
     worker->events = *events;
     ev_prepare_init(&worker->turn, on_turn);
@@ -461,12 +482,21 @@ void worker_start(struct worker *worker)
     session_start(worker->context.session);
 }
 
+void worker_go(struct worker *worker)
+{
+    worker->context.waiting = false;
+    worker->renew = true; /* with the new state */
+    if (session_is_up(worker->context.session)) {
+        lists_up(worker->lists);
+    }
+}
+
 void worker_set_config(struct worker *worker, const struct config *config)
 {
     const struct config *former = worker->context.config;
     worker->context.config = config;
     session_reload(worker->context.session);
-    if (worker->leaving && !stop_has_begun(worker->stop)) {
+    if (worker->context.leaving && !stop_has_begun(worker->stop)) {
         /* the move starts anew, or is called off: either needs a registered worker */
         session_recover(worker->context.session, REDIS_ERROR_LOST, "reloaded while leaving");
     }
@@ -484,6 +514,7 @@ struct worker_figures worker_figures(const struct worker *worker)
 {
     struct worker_figures figures = {.running = runner_count(worker->runner),
                                      .busy = runner_processes(worker->runner),
+                                     .others = slots_of_others(worker->slots),
                                      .slots = (size_t)worker->context.config->queue.concurrency,
                                      .batch = (size_t)worker->context.config->task.batch,
                                      .state = worker_status_state(&worker->worker_status),

@@ -35,6 +35,7 @@ struct worker_events {
 struct worker_figures {
     size_t running; /* tasks */
     size_t busy;    /* slots that run a process */
+    size_t others;  /* slots in use by daemons of earlier programs, see worker_set_others */
     size_t slots;
     size_t batch;             /* tasks that may share a slot */
     uint64_t ended[VERDICTS]; /* attempts, by outcome */
@@ -43,12 +44,14 @@ struct worker_figures {
     bool connected;           /* if not, trouble is why, or "" before the first answer */
 };
 
-/* config must outlive the worker or be replaced. nofile: the limit of open files that tasks get.
- * isolation must outlive the worker. watchdog_ms as in lease_new. Returns NULL with errno. */
+/* config must outlive the worker or be replaced. waits: the worker registers, but takes no tasks
+ * until worker_go is called. nofile: the limit of open files that tasks get. isolation must outlive
+ * the worker. watchdog_ms as in lease_new. Returns NULL with errno. */
 struct worker *worker_new(struct ev_loop *loop, const struct config *config,
                           const struct rlimit *nofile, const struct isolation *isolation,
-                          int64_t watchdog_ms, const struct worker_events *events);
+                          int64_t watchdog_ms, bool waits, const struct worker_events *events);
 void worker_start(struct worker *worker);
+void worker_go(struct worker *worker);
 
 /* Takes a merged config; the old one may be freed afterwards. */
 void worker_set_config(struct worker *worker, const struct config *config);
@@ -56,6 +59,17 @@ void worker_set_config(struct worker *worker, const struct config *config);
 /* Claims no new tasks; running ones may finish until the drain time is over, then get SIGTERM,
  * kill_grace, SIGKILL. A second call ends the drain, a third one kills. */
 void worker_stop(struct worker *worker);
+
+/* Claims no new tasks, and stops when the running ones have ended, however long that takes, unless
+ * worker_stop is called. To be called once, before worker_stop. */
+void worker_retire(struct worker *worker);
+
+/* Returns how many slots run a process; UINT32_MAX if a task runs alone, so that none may start
+ * beside it. After worker_retire the number never grows. */
+uint32_t worker_slots_used(const struct worker *worker);
+
+/* Sets how many slots daemons of earlier programs use: this worker has only the others. */
+void worker_set_others(struct worker *worker, uint32_t slots);
 
 /* Returns the longest time that stopping may take from now, in milliseconds. */
 int64_t worker_stop_ms(const struct worker *worker);

@@ -28,6 +28,9 @@ enum worker_obstacle worker_status_obstacle(const struct worker_status *worker_s
     if (outcomes_troubled(worker_status->outcomes)) {
         return OBSTACLE_OUTCOME;
     }
+    if (worker_status->context->waiting) {
+        return OBSTACLE_WAITING;
+    }
     return admission_trouble(worker_status->admission) ? OBSTACLE_PRESSURE : OBSTACLE_NONE;
 }
 
@@ -37,7 +40,7 @@ const char *worker_status_state(const struct worker_status *worker_status)
         [OBSTACLE_NONE] = "running",      [OBSTACLE_STOPPING] = "draining",
         [OBSTACLE_MOVING] = "draining",   [OBSTACLE_HOST] = "host-fault",
         [OBSTACLE_LEASE] = "lease-short", [OBSTACLE_OUTCOME] = "outcome-kept",
-        [OBSTACLE_PRESSURE] = "pressed",
+        [OBSTACLE_WAITING] = "starting",  [OBSTACLE_PRESSURE] = "pressed",
     };
     return names[worker_status_obstacle(worker_status)];
 }
@@ -71,6 +74,8 @@ const char *worker_status_trouble(const struct worker_status *worker_status)
         return "Redis refuses an outcome";
     case OBSTACLE_PRESSURE:
         return admission_trouble(worker_status->admission);
+    case OBSTACLE_WAITING:
+        return "waiting until the former leatd hands over";
     case OBSTACLE_STOPPING:
     case OBSTACLE_NONE:
         return describe_pause(claim_loop_pause(worker_status->claim_loop));

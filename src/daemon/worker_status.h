@@ -34,6 +34,7 @@ enum worker_obstacle {
     OBSTACLE_HOST,
     OBSTACLE_LEASE,
     OBSTACLE_OUTCOME,
+    OBSTACLE_WAITING,
     OBSTACLE_PRESSURE,
 };
 
@@ -41,7 +42,7 @@ enum worker_obstacle {
  * claim. */
 enum worker_obstacle worker_status_obstacle(const struct worker_status *worker_status);
 
-/* "running", "draining", "host-fault", "lease-short", "outcome-kept" or "pressed". */
+/* "running", "draining", "host-fault", "lease-short", "outcome-kept", "starting" or "pressed". */
 const char *worker_status_state(const struct worker_status *worker_status);
 
 /* Returns why nothing is claimed, for people; "" if tasks are claimed. */

@@ -45,11 +45,15 @@ static void log_unused(const struct isolation *isolation, const struct config *c
     }
 }
 
-int isolation_open(struct isolation *isolation, const struct config *config)
+int isolation_open(struct isolation *isolation, const struct config *config, bool beside)
 {
     char text[CGROUPS_TEXT];
     hierarchy_find(&isolation->hierarchy);
-    switch (cgroups_new(config, &isolation->hierarchy, &isolation->cgroups, text, sizeof text)) {
+    if (beside) {
+        hierarchy_leave(&isolation->hierarchy, CGROUPS_DAEMON);
+    }
+    switch (cgroups_new(config, &isolation->hierarchy, beside, &isolation->cgroups, text,
+                        sizeof text)) {
     case CGROUPS_FAILED:
         log_text(LOG_ERR, "[isolation] cgroup = required: tasks cannot have cgroups: %s", text);
         return EX_CONFIG;

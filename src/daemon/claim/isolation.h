@@ -17,9 +17,10 @@ struct isolation {
 };
 
 /* Call it before anything else is started, since later processes belong in the daemon's group.
- * Kills processes that an earlier worker of this service left. Returns 0, or an exit code of
- * sysexits; call isolation_close in both cases. */
-int isolation_open(struct isolation *isolation, const struct config *config);
+ * Kills processes that an earlier worker of this service left. beside: the daemon that has started
+ * this one lives, and has cgroups. Returns 0, or an exit code of sysexits; call isolation_close in
+ * both cases. */
+int isolation_open(struct isolation *isolation, const struct config *config, bool beside);
 
 /* Warns about limits of a reloaded config that cannot be enforced. */
 void isolation_warn(const struct isolation *isolation, const struct config *config);

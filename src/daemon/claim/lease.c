@@ -295,7 +295,7 @@ static void send_renewal(struct lease *lease, const struct token_list *list, con
 
 static void renew(struct lease *lease)
 {
-    if (lease->awaited > 0 || !session_is_up(lease->worker->session)) {
+    if (lease->awaited > 0 || lease->worker->leaving || !session_is_up(lease->worker->session)) {
         return;
     }
     struct token_list list = {0};

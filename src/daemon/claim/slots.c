@@ -66,12 +66,29 @@ static bool is_shared(const struct slots *slots)
     return batch_of(slots) > 1 || is_resident(slots);
 }
 
+bool slots_are_closed(const struct slots *slots)
+{
+    return slots->alone > 0;
+}
+
+size_t slots_of_others(const struct slots *slots)
+{
+    size_t concurrency = (size_t)slots->worker->config->queue.concurrency;
+    return slots->worker->others < concurrency ? slots->worker->others : concurrency;
+}
+
+static size_t at_most(size_t most, size_t taken)
+{
+    return most > taken ? most - taken : 0;
+}
+
 static size_t allowed(const struct slots *slots)
 {
     if (slots->alone > 0 || !slots->worker->may_claim) {
         return 0;
     }
-    return host_is_doubtful(slots->host) ? 1 : (size_t)slots->worker->config->queue.concurrency;
+    size_t most = at_most((size_t)slots->worker->config->queue.concurrency, slots_of_others(slots));
+    return host_is_doubtful(slots->host) && most > 1 ? 1 : most;
 }
 
 size_t slots_most(const struct slots *slots)
@@ -83,12 +100,7 @@ size_t slots_most(const struct slots *slots)
 size_t slots_taken(const struct slots *slots)
 {
     return runner_count(slots->runner) + slots->single.count + slots->shared.count +
-           signature_check_count(slots->signature_check);
-}
-
-static size_t at_most(size_t most, size_t taken)
-{
-    return most > taken ? most - taken : 0;
+           signature_check_count(slots->signature_check) + slots_of_others(slots);
 }
 
 size_t slots_room(const struct slots *slots)

@@ -44,7 +44,13 @@ size_t slots_ahead(const struct slots *slots);
 /* Returns how many tasks may run at a time, at most. */
 size_t slots_most(const struct slots *slots);
 
-/* Returns how many tasks run or wait for a slot. */
+/* Returns true if a task runs alone: no other may start. */
+bool slots_are_closed(const struct slots *slots);
+
+/* Returns how many slots other daemons of this service use. */
+size_t slots_of_others(const struct slots *slots);
+
+/* Returns how many tasks run or wait for a slot, with those of other daemons of this service. */
 size_t slots_taken(const struct slots *slots);
 
 /* Returns whether enough tasks wait or run that no slot idles while outcomes and the next claim are

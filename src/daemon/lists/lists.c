@@ -192,7 +192,8 @@ static void on_down(void *context)
 static void open_or_close(struct lists *lists)
 {
     const struct config_intake *intake = &lists->worker->config->intake;
-    if (lists->session_up && !lists->closed && (intake->lists || intake->prefix)) {
+    if (lists->session_up && !lists->closed && !lists->worker->waiting &&
+        (intake->lists || intake->prefix)) {
         watch_open(lists->watch);
     } else {
         watch_close(lists->watch);

@@ -20,7 +20,8 @@ struct lists *lists_new(struct worker_context *worker);
 void lists_reload(struct lists *lists, const struct config *former);
 void lists_free(struct lists *lists);
 
-/* The session came up, so the function library is loaded; or it went down. */
+/* The session came up, so the function library is loaded, or the worker waits no longer; or the
+ * session went down. */
 void lists_up(struct lists *lists);
 void lists_down(struct lists *lists);
 

@@ -129,7 +129,7 @@ static void on_fetched(void *context, const struct redisReply *reply)
 static size_t room(const struct dead_hook *dead_hook)
 {
     bool wants = dead_hook->fetch && !dead_hook->closed && !dead_hook->broken &&
-                 !dead_hook->worker->moving && dead_hook->runner &&
+                 !dead_hook->worker->moving && !dead_hook->worker->waiting && dead_hook->runner &&
                  dead_hook->worker->config->dead.notify;
     size_t most = wants ? (size_t)dead_hook->worker->config->dead.notify_jobs : 0;
     size_t running = wants ? runner_count(dead_hook->runner) : 0;

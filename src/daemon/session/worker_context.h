@@ -33,6 +33,16 @@ struct worker_context {
      * meanwhile clears it, but only the worker sets it. */
     bool may_claim;
 
+    /* Whether the worker waits until it may take over from another process. */
+    bool waiting;
+
+    /* How many slots other daemons of this service use, which run tasks of earlier programs. */
+    uint32_t others;
+
+    /* Whether leat_requeue of the own consumer is in flight, or has freed it before a move: Redis
+     * would take a renewal for that of a new worker. */
+    bool leaving;
+
     /* Whether the worker has to finish its tasks before it can move to a server with other data. */
     bool moving;
 };

@@ -24,16 +24,17 @@ enum {
     LEFTOVERS_MS = 20000, /* how long the kernel may take to end killed processes */
     LOCK_MS = 1000,       /* how long to wait for another worker's lock */
     LOCK_PAUSE_MS = 5,    /* between attempts to lock */
+    FOLDERS = 8,          /* of tasks: how many daemons of a service can run side by side */
+    NAME_SIZE = 16,
     CONTROLLERS = 4,
 };
-
-static const char leaf_name[] = "daemon", tasks_name[] = "tasks";
 
 static const enum bounds_controller controllers[CONTROLLERS] = {BOUNDS_CPU, BOUNDS_IO,
                                                                 BOUNDS_MEMORY, BOUNDS_PIDS};
 
 struct cgroups {
-    int unit, tasks; /* directories: the service's own cgroup, and the one above all tasks */
+    int unit, tasks;      /* directories: the service's own cgroup, and the one above all tasks */
+    char name[NAME_SIZE]; /* of the latter */
     unsigned controllers;
     struct task_cgroup **task_cgroups; /* by slot index; owned; NULL: not created yet */
     size_t task_cgroup_count;
@@ -57,8 +58,8 @@ static int open_below(int directory, const char *name)
  * they live, it was not killed. */
 static int move_to_leaf(int unit)
 {
-    (void)unlinkat(unit, leaf_name, AT_REMOVEDIR);
-    int leaf = open_below(unit, leaf_name);
+    (void)unlinkat(unit, CGROUPS_DAEMON, AT_REMOVEDIR);
+    int leaf = open_below(unit, CGROUPS_DAEMON);
     if (leaf < 0) {
         return -1;
     }
@@ -124,10 +125,10 @@ static int await_empty(int directory)
 
 /* Locks the directory, with some patience: a worker that was just killed may have left a child that
  * holds the lock until it executes its program or a guard kills it. Returns 0, or -1 with errno. */
-static int lock(int directory)
+static int lock(int directory, int64_t patience_ms)
 {
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * CLOCK_NS_PER_MS};
-    int64_t until_ns = clock_boot_ns() + LOCK_MS * CLOCK_NS_PER_MS;
+    int64_t until_ns = clock_boot_ns() + patience_ms * CLOCK_NS_PER_MS;
     while (flock(directory, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK || clock_boot_ns() >= until_ns) {
             return -1;
@@ -165,28 +166,72 @@ static struct task_cgroup *task_cgroup_at(struct cgroups *cgroups, size_t slot_i
     return cgroups->task_cgroups[slot_index];
 }
 
+static void name_folder(char name[NAME_SIZE], int number)
+{
+    (void)snprintf(name, NAME_SIZE, number > 1 ? "tasks.%d" : "tasks", number); /* fits */
+}
+
+/* Opens and locks the first folder for tasks that no other daemon has. Returns its directory, or
+ * -1 with errno. */
+static int take_folder(struct cgroups *cgroups, bool beside)
+{
+    for (int number = 1; number <= (beside ? FOLDERS : 1); number++) {
+        name_folder(cgroups->name, number);
+        int directory = open_below(cgroups->unit, cgroups->name);
+        if (directory < 0 || lock(directory, beside ? 0 : LOCK_MS) == 0) {
+            return directory;
+        }
+        descriptor_close(&directory);
+    }
+    return -1;
+}
+
+/* Kills and removes all that is in the folder. Returns 0, or -1 with errno. */
+static int empty_folder(int directory)
+{
+    return control_file_write(directory, "cgroup.kill", "1") < 0 || await_empty(directory) < 0
+               ? -1
+               : hierarchy_clear(directory);
+}
+
+/* Empties the folders of daemons that are dead. */
+static int empty_others(const struct cgroups *cgroups)
+{
+    char name[NAME_SIZE];
+    int result = 0;
+    for (int number = 1; number <= FOLDERS && result == 0; number++) {
+        name_folder(name, number);
+        int directory = openat(cgroups->unit, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        bool is_free =
+            directory >= 0 && strcmp(name, cgroups->name) != 0 && lock(directory, 0) == 0;
+        result = is_free ? empty_folder(directory) : 0;
+        descriptor_close(&directory);
+        if (is_free && result == 0) {
+            (void)unlinkat(cgroups->unit, name, AT_REMOVEDIR); /* an empty one does no harm */
+        }
+    }
+    return result;
+}
+
 /* Creates the cgroups. Returns NULL, or text for what could not be done, with errno. */
-static const char *build(struct cgroups *cgroups, const char *path)
+static const char *build(struct cgroups *cgroups, const char *path, bool beside)
 {
     cgroups->unit = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (cgroups->unit < 0) {
         return "cannot be opened";
     }
-    cgroups->tasks = open_below(cgroups->unit, tasks_name);
+    cgroups->tasks = take_folder(cgroups, beside);
     if (cgroups->tasks < 0) {
-        return "cannot create cgroups in it";
+        return errno == EWOULDBLOCK ? "another leatd runs tasks in it"
+                                    : "cannot create cgroups in it";
     }
     if (faccessat(cgroups->tasks, "cgroup.kill", W_OK, AT_EACCESS) < 0) {
         return "cgroup.kill is missing; it needs Linux 5.14";
     }
-    if (lock(cgroups->tasks) < 0) {
-        return "another leatd runs tasks in it";
-    }
     if (move_to_leaf(cgroups->unit) < 0) {
         return "leatd cannot move into a cgroup of its own there";
     }
-    if (control_file_write(cgroups->tasks, "cgroup.kill", "1") < 0 ||
-        await_empty(cgroups->tasks) < 0 || hierarchy_clear(cgroups->tasks) < 0) {
+    if (empty_folder(cgroups->tasks) < 0 || empty_others(cgroups) < 0) {
         return "processes of an earlier worker do not die";
     }
     cgroups->controllers = enable(cgroups->unit);
@@ -250,7 +295,7 @@ static enum cgroups_state refuse(const struct config *config)
 }
 
 enum cgroups_state cgroups_new(const struct config *config, const struct hierarchy *hierarchy,
-                               struct cgroups **cgroups, char *text, size_t size)
+                               bool beside, struct cgroups **cgroups, char *text, size_t size)
 {
     *cgroups = NULL;
     text[0] = '\0';
@@ -266,7 +311,7 @@ enum cgroups_state cgroups_new(const struct config *config, const struct hierarc
         return CGROUPS_UNUSED;
     }
     struct cgroups *made = new_cgroups();
-    const char *problem = made ? build(made, hierarchy->path) : "out of memory";
+    const char *problem = made ? build(made, hierarchy->path, beside) : "out of memory";
     if (problem) {
         (void)snprintf(text, size, "%s: %s: %s", hierarchy->path, problem,
                        strerror(made ? errno : ENOMEM));
@@ -296,7 +341,7 @@ int cgroups_prepare(struct cgroups *cgroups, size_t slot_index, const struct con
 bool cgroups_is_alone(const struct cgroups *cgroups, const struct hierarchy *hierarchy,
                       const pid_t *own, size_t count)
 {
-    return hierarchy_is_alone(hierarchy->path, cgroups ? tasks_name : NULL, own, count);
+    return hierarchy_is_alone(hierarchy->path, cgroups ? cgroups->name : NULL, own, count);
 }
 
 void cgroups_free(struct cgroups *cgroups)
@@ -315,10 +360,10 @@ void cgroups_free(struct cgroups *cgroups)
     free(cgroups->task_cgroups);
     if (cgroups->tasks >= 0) {
         close(cgroups->tasks);
-        (void)unlinkat(cgroups->unit, tasks_name, AT_REMOVEDIR); /* fails if it is in use */
+        (void)unlinkat(cgroups->unit, cgroups->name, AT_REMOVEDIR); /* fails if it is in use */
 
         /* the next process of the service could not enter its cgroup while controllers are enabled
-         * for cgroups below */
+         * for cgroups below; this fails while another daemon of the service uses them */
         if (cgroups->controllers) {
             set_controllers(cgroups->unit, '-');
         }

@@ -2,6 +2,10 @@
  * The cgroups of a worker below the service's own: `daemon` has the daemon and its guards,
  * `tasks/N` the task with slot index N (exec/slot_index.h). A cgroup is kept for the next task with
  * its index.
+ *
+ * After an upgrade, several daemons of one service run side by side. They share `daemon`, and each
+ * has a folder for its tasks: `tasks`, `tasks.2`, … A daemon keeps its folder locked (flock) as
+ * long as it lives, so a free one has no owner.
  */
 #ifndef LEAT_EXEC_CGROUP_CGROUPS_H
 #define LEAT_EXEC_CGROUP_CGROUPS_H
@@ -22,15 +26,19 @@ enum cgroups_state {
     CGROUPS_FAILED, /* they are required but cannot be used: the worker must not start */
 };
 
+/* The name of the cgroup of all daemons of the service. */
+#define CGROUPS_DAEMON "daemon"
+
 /* Room for the text of cgroups_new. */
 #define CGROUPS_TEXT 512
 
 /* Moves this process into its cgroup, and kills the processes that an earlier worker of this
  * service has left, which may take some seconds. Sets *cgroups, which the caller owns, or NULL if
  * cgroups are not used. Sets text to the reason if they are not used; "" means that no reason is
- * needed. */
+ * needed. If beside is set, other daemons of this service may live: it leaves their processes
+ * alone, and takes a folder that none of them has. */
 enum cgroups_state cgroups_new(const struct config *config, const struct hierarchy *hierarchy,
-                               struct cgroups **cgroups, char *text, size_t size);
+                               bool beside, struct cgroups **cgroups, char *text, size_t size);
 
 /* Lists the controllers that tasks' cgroups have, "cpu io memory"; or "none". */
 void cgroups_controllers(const struct cgroups *cgroups, char *text, size_t size);

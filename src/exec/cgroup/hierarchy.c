@@ -175,6 +175,23 @@ void hierarchy_find(struct hierarchy *hierarchy)
     free(groups);
 }
 
+/* Cuts "/NAME" out of the path, before `end`, which is NULL or a part of the path. */
+static void cut_name(char *path, const char *end, const char *name)
+{
+    size_t size = strlen(name), before = end ? (size_t)(end - path) : 0;
+    if (before > size && path[before - size - 1] == '/' &&
+        strncmp(path + before - size, name, size) == 0) {
+        memmove(path + before - size - 1, end, strlen(end) + 1);
+    }
+}
+
+void hierarchy_leave(struct hierarchy *hierarchy, const char *name)
+{
+    cut_name(hierarchy->path, strchr(hierarchy->path, '\0'), name);
+    cut_name(hierarchy->name, strchr(hierarchy->name, '\0'), name);
+    cut_name(hierarchy->name, strrchr(hierarchy->name, '#'), name); /* see name_group */
+}
+
 bool hierarchy_is_delegated(const char *path)
 {
     static const char *const attributes[] = {"user.delegate", "trusted.delegate"};

@@ -19,6 +19,9 @@ struct hierarchy {
 /* Finds the own cgroup. To be called before the process moves to another one. */
 void hierarchy_find(struct hierarchy *hierarchy);
 
+/* Makes it the hierarchy of the cgroup above, if this one has that name. */
+void hierarchy_leave(struct hierarchy *hierarchy, const char *name);
+
 /* Does the same with the texts of /proc/self/mountinfo and /proc/self/cgroup. Sets path, and sets
  * inside to the cgroup as the second text names it; both have room for PATH_MAX bytes and become ""
  * if there is no such cgroup. Changes the first text. Returns the length of the mount point, with

@@ -25,9 +25,9 @@ static void reap(struct exits *exits)
     timer_start_ns(&exits->more, 0);
 }
 
-static void on_signal(void *context, int number)
+static void on_signal(void *context, const struct signalfd_siginfo *got)
 {
-    (void)number;
+    (void)got;
     struct exits *exits = context;
     if (!timer_runs(&exits->more)) {
         reap(exits);

@@ -1,19 +1,21 @@
 """The service manager's end of sd_notify: a datagram socket."""
 import os
 import socket
+import struct
 
 from .polling import PATIENCE_S, wait_until
 
 
 class NotifySocket:
-    """messages has all messages so far: [{NAME: value}]."""
+    """messages has all messages so far: [{NAME: value}]; senders the process ids of those who sent them."""
 
     def __init__(self, path):
         self.path = str(path)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._socket.bind(self.path)
         os.chmod(self.path, 0o777)
-        self.messages = []
+        self.messages, self.senders = [], []
 
     def environment(self, watchdog_usec=None):
         extra = {'WATCHDOG_USEC': str(watchdog_usec)} if watchdog_usec else {}
@@ -22,10 +24,11 @@ class NotifySocket:
     def poll(self):
         while True:
             try:
-                data = self._socket.recv(65536)
+                data, credentials, _, _ = self._socket.recvmsg(65536, socket.CMSG_SPACE(struct.calcsize('3i')))
             except BlockingIOError:
                 return self.messages
             lines = data.decode().splitlines()
+            self.senders.append(struct.unpack('3i', credentials[0][2])[0])
             self.messages.append(dict(line.split('=', 1) for line in lines))
 
     def having(self, name):

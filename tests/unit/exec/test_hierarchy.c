@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -217,13 +218,38 @@ static void usage_is_told(void **state)
     assert_string_equal(text + strlen(text) - 30, "io_written 9223372036854775807");
 }
 
+/* Goal: the last part of a path is cut off if it has that name, also before the inode of a
+ * namespace; other paths stay. */
+static void names_are_left(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *name, *left_path, *left_name;
+    } cases[] = {
+        {"/cg/a/daemon", "/a/daemon", "/cg/a", "/a"},
+        {"/cg/a#b/daemon", "/a#b/daemon", "/cg/a#b", "/a#b"},
+        {"/cg/daemon", "/daemon#17", "/cg", "#17"},
+        {"/cg/a/xdaemon", "/a/daemons", "/cg/a/xdaemon", "/a/daemons"},
+        {"", "-", "", "-"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hierarchy hierarchy;
+        (void)snprintf(hierarchy.path, sizeof hierarchy.path, "%s", cases[i].path);
+        (void)snprintf(hierarchy.name, sizeof hierarchy.name, "%s", cases[i].name);
+        hierarchy_leave(&hierarchy, "daemon");
+        assert_string_equal(hierarchy.path, cases[i].left_path);
+        assert_string_equal(hierarchy.name, cases[i].left_name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_are_located), cmocka_unit_test(parts_are_located),
-        cmocka_unit_test(nothing_is_located), cmocka_unit_test(values_are_found),
-        cmocka_unit_test(tasks_only_lower),   cmocka_unit_test(bounds_are_written),
-        cmocka_unit_test(fields_are_taken),   cmocka_unit_test(usage_is_told),
+        cmocka_unit_test(names_are_left),     cmocka_unit_test(nothing_is_located),
+        cmocka_unit_test(values_are_found),   cmocka_unit_test(tasks_only_lower),
+        cmocka_unit_test(bounds_are_written), cmocka_unit_test(fields_are_taken),
+        cmocka_unit_test(usage_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
