@@ -8,7 +8,8 @@
 
 #include "base/process/program.h"
 
-#define PROPERTIES "--property=LoadState,ActiveState,User,Group,StateDirectory"
+#define PROPERTIES                                                                                 \
+    "--property=LoadState,ActiveState,User,Group,StateDirectory,MainPID,NeedDaemonReload"
 
 static void take_line(struct systemd_unit *unit, const char *line)
 {
@@ -20,6 +21,8 @@ static void take_line(struct systemd_unit *unit, const char *line)
                   {"Group=", unit->group, sizeof unit->group},
                   {"LoadState=", unit->load, sizeof unit->load},
                   {"ActiveState=", unit->active, sizeof unit->active},
+                  {"MainPID=", unit->main_pid, sizeof unit->main_pid},
+                  {"NeedDaemonReload=", unit->needs_reload, sizeof unit->needs_reload},
                   {"StateDirectory=", unit->state_directory, sizeof unit->state_directory}};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         size_t length = strlen(wanted[i].name);

@@ -8,7 +8,7 @@ import pytest
 from harness.daemon import program, write_config
 
 COMMANDS = ('enqueue', 'import', 'wait', 'status', 'list', 'show', 'dead', 'cancel', 'pause', 'resume',
-            'drain', 'undrain', 'conf', 'doctor', 'run', 'logs', 'init')
+            'drain', 'undrain', 'conf', 'doctor', 'run', 'logs', 'init', 'upgrade')
 EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_IOERR, EX_NOPERM, EX_CONFIG = 64, 65, 69, 74, 77, 78
 
 
