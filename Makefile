@@ -46,12 +46,12 @@ BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev l
 DEB_PACKAGES = $(BUILD_PACKAGES) build-essential debhelper po-debconf
 REPRO_PACKAGES = $(DEB_PACKAGES) locales python3
 DEMO_PACKAGES = redis-server redis-tools
-CHECK_PACKAGES = $(DEMO_PACKAGES) lintian zsh fish runit tini node-redis node-typescript mypy libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
-	curl procps systemd-container openssl systemd-journal-remote logrotate \
-	stunnel4 mandoc
+CHECK_PACKAGES = $(DEMO_PACKAGES) zsh fish runit tini node-redis node-typescript mypy libcmocka-dev \
+	python3-pytest python3-pytest-xdist python3-redis curl procps systemd-container openssl \
+	systemd-journal-remote logrotate stunnel4 mandoc
 CHAOS_PACKAGES = iproute2 nftables
 NIGHTLY_PACKAGES = user-mode-linux kmod
-LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check mandoc systemd
+LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check lintian mandoc systemd
 MODEL_PACKAGES = gcc libc6-dev spin
 FUZZ_PACKAGES = clang libclang-rt-14-dev
 BENCH_PACKAGES = $(DEMO_PACKAGES) python3 python3-redis
