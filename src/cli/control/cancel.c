@@ -217,8 +217,9 @@ static int print_line(const struct cancel *cancel, const struct target *target)
     /* a failed append marks the buffer */
     (void)text_append(&line, id, strlen(id));
     if (target->state == ASKED) {
-        (void)buffer_printf(&line, ": asked%s, it runs on %s\n", cancel->now ? " at once" : "",
-                            target->worker);
+        (void)buffer_printf(&line, ": asked%s, it runs on ", cancel->now ? " at once" : "");
+        (void)text_append(&line, target->worker, strlen(target->worker));
+        (void)buffer_append_text(&line, "\n");
     } else {
         (void)buffer_printf(&line, ": %s\n",
                             target->state == NOT_FOUND ? "not found" : state_names[target->state]);

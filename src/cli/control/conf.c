@@ -381,7 +381,7 @@ static int print_conf(const struct cli *cli, const struct redisReply *conf)
             shared_setting_configured(&shared_settings[i], cli->config, stored);
         }
         shared_setting_show(&shared_settings[i], stored, text);
-        (void)printf("%-17s %s\n", shared_settings[i].name, text);
+        print_line(bytes_of(shared_settings[i].name), bytes_of(text));
     }
     if (has_run) {
         return print_shared_lanes(conf);

@@ -10,6 +10,7 @@
 #include "base/join.h"
 #include "cli/control/pauses.h"
 #include "cli/lib/output.h"
+#include "cli/lib/text.h"
 #include "cli/status/status.h"
 #include "view/reply_fields.h"
 
@@ -152,18 +153,23 @@ static void unknown_host(struct drain *drain, const char *host)
 
 static int print_host(const struct drain *drain, const char *host, bool changed)
 {
-    bool every = strcmp(host, EVERY_HOST) == 0;
+    const char *name = strcmp(host, EVERY_HOST) == 0 ? "all hosts" : host;
+    struct buffer line = BUFFER_INIT;
+    int status;
 
     if (drain->json) {
         return output_json(json_pack("{s:s, s:b, s:b}", "host", host, "drained", (int)drain->drain,
                                      "changed", (int)changed),
                            false);
     }
-    /* cli_flush reports failures */
-    (void)printf("%s: %s\n", every ? "all hosts" : host,
-                 drain->drain ? (changed ? "drained" : "already drained")
-                              : (changed ? "takes tasks again" : "not drained"));
-    return EX_OK;
+    /* a failed append marks the buffer */
+    (void)text_append(&line, name, strlen(name));
+    (void)buffer_printf(&line, ": %s\n",
+                        drain->drain ? (changed ? "drained" : "already drained")
+                                     : (changed ? "takes tasks again" : "not drained"));
+    status = output_write(&line);
+    buffer_free(&line);
+    return status;
 }
 
 /* Drains or undrains one host, or all for "*". Returns false after a failure. */

@@ -42,6 +42,19 @@ def test_pause_and_resume(leat, queue):
     assert queue.claim('w1:1:a')['why'] == ''
 
 
+def test_control_characters_of_others(leat, queue):
+    """Names and values that others have written into the queue are printed with control characters escaped."""
+    evil, shown = 'x\x1b]0;title\x07\ry', r'x\x1b]0;title\x07\ry'
+    queue.register(f'{evil}:1:a')
+    queue.redis.hset(queue.conf, 'rate', evil)
+    [tid] = queue.add(TASK)
+    queue.begin(f'{evil}:1:a')
+    queue.redis.hset(queue.conf, f'drain:{evil}', f'{queue.now()} me')
+    assert f'rate              {shown}\n' in said(leat('conf'))
+    assert said(leat('cancel', tid)) == f'{tid}: asked, it runs on {shown}:1:a\n'
+    assert f'\n{shown}: takes tasks again\n' in said(leat('undrain', '--all'))
+
+
 def test_running_tasks_are_counted(leat, queue):
     """pause says how many tasks still run."""
     queue.register('w1:1:a')
