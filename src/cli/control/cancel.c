@@ -288,12 +288,16 @@ static bool add(struct cancel *cancel, const char *id)
 static bool add_lines(struct cancel *cancel, FILE *file)
 {
     char *line = NULL;
-    size_t size = 0;
+    size_t capacity = 0;
+    ssize_t size;
     bool fine = true;
 
-    while (fine && getline(&line, &size, file) >= 0) {
+    while (fine && (size = getline(&line, &capacity, file)) >= 0) {
+        int status = cli_check_line(cancel->cli, line, (size_t)size);
         line[strcspn(line, "\n")] = '\0';
-        if (*line) {
+        if (status != EX_OK) {
+            cancel->status = status;
+        } else if (*line) {
             fine = add(cancel, line);
         }
     }

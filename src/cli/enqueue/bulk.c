@@ -100,15 +100,20 @@ static const char *name_line(const struct bulk *bulk, const struct batch *batch,
 static void report_batch(struct bulk *bulk, const struct batch *batch, enum redis_error error,
                          const char *why)
 {
-    char what[160], text[WHY_SIZE];
+    char what[160], lines[64], text[WHY_SIZE];
+    unsigned long long first = batch->lines[0], last = batch->lines[batch->tasks - 1];
     bool unknown = error == REDIS_ERROR_LOST;
 
     if (unknown) {
         bulk->uncertain += batch->tasks;
     }
-    (void)snprintf(what, sizeof what, "lines %llu to %llu %s", (unsigned long long)batch->lines[0],
-                   (unsigned long long)batch->lines[batch->tasks - 1],
-                   unknown ? "may or may not be in the queue" : "were not enqueued");
+    /* numbers and a few words fit */
+    (void)snprintf(lines, sizeof lines, first == last ? "line %llu" : "lines %llu to %llu", first,
+                   last);
+    (void)snprintf(what, sizeof what, "%s %s", lines,
+                   unknown         ? "may or may not be in the queue"
+                   : first == last ? "was not enqueued"
+                                   : "were not enqueued");
     progress_end(&bulk->progress);
     fail(bulk,
          cli_call_failed(bulk->cli, what, error, name_line(bulk, batch, why, text, sizeof text)));

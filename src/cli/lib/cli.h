@@ -103,6 +103,10 @@ int cli_duration(const struct cli *cli, const char *option, const char *text, in
 int cli_integer(const struct cli *cli, const char *option, const char *text, int64_t low,
                 int64_t *value);
 
+/* Refuses an id that was read as a line and contains a NUL byte: what precedes it could name
+ * another task. Returns 0, or EX_USAGE after printing the error. */
+int cli_check_line(const struct cli *cli, const char *line, size_t size);
+
 /* Writes " did you mean X?" into text if a choice is similar to the word, or else "". */
 void cli_suggest(const char *word, const char *const *choices, size_t count, char *text,
                  size_t size);

@@ -224,6 +224,14 @@ int cli_options(struct cli *cli, int argc, char **argv, enum cli_operands operan
 
 /* ---- values */
 
+int cli_check_line(const struct cli *cli, const char *line, size_t size)
+{
+    return memchr(line, '\0', size)
+               ? cli_usage(cli, "%s: this line of stdin holds a NUL byte; write one id per line",
+                           line)
+               : EX_OK;
+}
+
 int cli_duration(const struct cli *cli, const char *option, const char *text, int64_t *ms)
 {
     if (units_parse_duration(text, ms) == 0) {

@@ -80,7 +80,7 @@ static void free_ids(struct id_list *list)
 }
 
 /* Reads ids from stdin and skips empty lines. */
-static int read_ids(struct id_list *list)
+static int read_ids(const struct cli *cli, struct id_list *list)
 {
     char *line = NULL;
     size_t capacity = 0;
@@ -91,7 +91,8 @@ static int read_ids(struct id_list *list)
         if (size > 0 && line[size - 1] == '\n') {
             line[--size] = '\0';
         }
-        if (size == 0) {
+        status = cli_check_line(cli, line, (size_t)size);
+        if (size == 0 || status != EX_OK) {
             continue;
         }
         status = add_id(list, line);
@@ -106,13 +107,13 @@ static int read_ids(struct id_list *list)
     return status;
 }
 
-static int take_ids(struct id_list *list, int count, char **words)
+static int take_ids(const struct cli *cli, struct id_list *list, int count, char **words)
 {
     int status = EX_OK;
 
     for (int i = 0; i < count && status == EX_OK; i++) {
         bool is_stdin = strcmp(words[i], "-") == 0;
-        status = is_stdin ? read_ids(list) : add_id(list, strdup(words[i]));
+        status = is_stdin ? read_ids(cli, list) : add_id(list, strdup(words[i]));
     }
     return status;
 }
@@ -196,7 +197,7 @@ static int wait_for(struct cli *cli, const struct wait_options *options, int cou
     }
     /* report a wrong configuration before reading stdin */
     status = cli_load(cli);
-    status = status == EX_OK ? take_ids(&list, count, words) : status;
+    status = status == EX_OK ? take_ids(cli, &list, count, words) : status;
     if (status == EX_OK && list.count > 0) {
         status = expand_ids(cli, &list);
     }

@@ -112,6 +112,15 @@ def test_full_says_what_is_missing(leat, queue, folder):
     assert len(done.stdout.split()) == 1000
 
 
+def test_full_names_one_line(leat, queue):
+    """A batch of one line is called a line."""
+    queue.register('w1', max_length=1)
+    assert leat('enqueue', 'true').returncode == 0
+    done = leat('enqueue', '--file', '-', input='true\n')
+    assert done.returncode == EX_TEMPFAIL
+    assert done.stderr.startswith('leat: line 1 was not enqueued: the queue holds')
+
+
 def test_redis_dies_on_the_way(folder, base_config, queue, redis_server):
     """The answered, the uncertain and the unsent lines add up to all lines."""
     path = write_config(folder / 'x.ini', base_config)
@@ -154,7 +163,7 @@ def test_redis_dies_before_a_slow_writer_goes_on(folder, base_config, queue, red
         stderr = process.stderr.read()
         assert process.wait(30) == EX_UNAVAILABLE
     assert '1 task enqueued' in stderr
-    assert 'lines 2 to 2 may or may not be in the queue' in stderr or 'not sent: line 2 and' in stderr
+    assert 'line 2 may or may not be in the queue' in stderr or 'not sent: line 2 and' in stderr
 
 
 def test_stopped_output_stops_the_rest(folder, base_config, queue):

@@ -107,6 +107,17 @@ def test_stdin_and_json(leat, queue):
         'asked' if tid == first.tid else 'cancelled' for tid in tids] + ['not_found']
     assert answers[tids.index(first.tid)]['worker'] == 'w1:1:a'
     assert queue.places() == {first.tid: ['stream']}
+
+
+def test_a_nul_in_a_line(leat, queue):
+    """A line with a NUL byte neither cancels the task that its beginning names nor waits for it; others count."""
+    queue.register('w1:1:a')
+    first, second, third = queue.add(*[TASK] * 3)
+    done = leat('cancel', '-', input=f'{first}\n{second}\0x\n{third}\n')
+    assert done.returncode == 64 and f'{second}: this line of stdin holds a NUL byte' in done.stderr, done
+    assert list(queue.places()) == [second]
+    done = leat('wait', '--timeout', '1ms', '-', input=f'{second}\0x\n')
+    assert done.returncode == 64 and 'NUL byte' in done.stderr and done.stdout == ''
     lines, code = cancel(leat, '-', input='')
     assert (lines, code) == ([], 0)
 
