@@ -1,6 +1,6 @@
 do -- Enqueue.
 
-local DURATIONS = { 'unique_for', 'result_ttl' }
+local DURATION_NAMES = { 'unique_for', 'result_ttl' }
 
 -- An empty value is none.
 local function filled(value)
@@ -20,8 +20,8 @@ local function check_fields(q, fields, index)
     end
     seen[name] = fields[i + 1]
   end
-  for i = 1, #DURATIONS do
-    local name = DURATIONS[i]
+  for i = 1, #DURATION_NAMES do
+    local name = DURATION_NAMES[i]
     if filled(seen[name]) and not duration_ms(seen[name]) then
       fail('REFUSED task ' .. index .. ': ' .. name .. ': not a duration: ' .. shown(seen[name]) .. DURATION_HINT)
     end

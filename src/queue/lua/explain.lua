@@ -193,7 +193,7 @@ local function explain_task(q, id, workers, add)
     add('is_indexed', leat.is_indexed(q) and 1 or 0)
     return add_result(q, tid, add)
   end
-  local shown = leat.show_place(q, '', task.tid, place, task)
+  local reply = leat.show_place(q, '', task.tid, place, task)
   if place:sub(1, 1) ~= 'd' then
     if place ~= 'w' then
       add_pending(q, place, add)
@@ -203,7 +203,7 @@ local function explain_task(q, id, workers, add)
     end
     add('is_cancelled', leat.is_cancelled(q, tid) and 1 or 0)
   end
-  return shown[3], shown[5]
+  return reply[3], reply[5]
 end
 
 -- leat_explain: what stops a task, a lane or the queue, or what became of the task.
