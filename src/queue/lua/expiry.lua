@@ -43,6 +43,8 @@ local function expire(q, tid)
   local place, task = leat.place_of(q, tid)
   if task and place:sub(1, 1) ~= 'd' and not record_of(q, place) then
     leat.dead_letter(q, task, LETTER)
+    -- A worker may have been about to be woken by this entry.
+    q.freed = true
     return count(q, 'expired')
   elseif not place and not leat.is_indexed(q) then
     fail('the task may be in go, which is not indexed yet')

@@ -110,6 +110,7 @@ function leat.await(keys, args)
     end
   end
   leat.expire_due(q)
+  leat.offer_if_freed(q)
   reply[#reply + 1] = first
   return reply
 end

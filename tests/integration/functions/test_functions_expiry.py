@@ -93,6 +93,17 @@ def test_wherever_it_waits(queue, wait_until, place):
         assert queue.finish('w1', task) == 'ok'
 
 
+@pytest.mark.parametrize('call', ['renew', 'await of another', 'cancel'])
+def test_a_lane_has_its_turn_after_it(queue, wait_until, call):
+    """If the entry expires that would have woken a worker, the call that ends it offers a task of a lane."""
+    queue.add(expiring(queue, lane='a'), {'command': 'x', 'lane': 'a'})
+    wait_expired(queue, wait_until)
+    CALLS[call](queue)
+    [token] = queue.block('w1')
+    [task] = queue.claim('w1', named=[token])['tasks']
+    assert queue.finish('w1', task) == 'ok'
+
+
 def test_a_task_that_has_started_does_not_expire(queue, wait_until):
     """A claimed task is not ended, and its late end counts; of its later attempts each has to start in time."""
     tid = add(queue)
