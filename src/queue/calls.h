@@ -54,6 +54,7 @@ struct queue_result {
     struct bytes stdout_tail, stderr_tail;
     const char *usage;     /* what it used, "NAME NUMBER …"; "": unknown */
     bool again;            /* sent before, but the reply was lost */
+    bool unclaimed;        /* a release: the worker has only read it, if it does not run it */
     int64_t result_ttl_ms; /* how long to keep the result; 0: as the task says */
 };
 /* Begin, then add up to QUEUE_FINISH_MAX results. */

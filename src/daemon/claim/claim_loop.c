@@ -85,7 +85,7 @@ static void add_token(void *context, const char *token)
 static void put_back_tokens(struct claim_loop *claim_loop, size_t most)
 {
     for (size_t i = most; i < claim_loop->token_count; i++) {
-        outcomes_put_back(claim_loop->outcomes, claim_loop->tokens[i]);
+        outcomes_put_back(claim_loop->outcomes, claim_loop->tokens[i], true);
         free(claim_loop->tokens[i]);
     }
     claim_loop->token_count = claim_loop->token_count < most ? claim_loop->token_count : most;

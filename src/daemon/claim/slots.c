@@ -159,7 +159,7 @@ bool slots_busy(const struct slots *slots)
 static void put_back(void *context, struct task *task)
 {
     struct slots *slots = context;
-    outcomes_put_back(slots->outcomes, task->token);
+    outcomes_put_back(slots->outcomes, task->token, false);
     task_free(task);
 }
 

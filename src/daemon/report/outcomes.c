@@ -230,7 +230,7 @@ void outcomes_end(struct outcomes *outcomes, struct attempt *attempt, const stru
     outcomes_add(outcomes, pending);
 }
 
-void outcomes_put_back(struct outcomes *outcomes, const char *token)
+void outcomes_put_back(struct outcomes *outcomes, const char *token, bool unclaimed)
 {
     struct pending_outcome *pending = pending_outcome_new();
     char *copy = strdup(token);
@@ -242,6 +242,7 @@ void outcomes_put_back(struct outcomes *outcomes, const char *token)
     }
     pending->outcome.verdict = VERDICT_RELEASE;
     pending->token = copy;
+    pending->unclaimed = unclaimed;
     outcomes_add(outcomes, pending);
 }
 

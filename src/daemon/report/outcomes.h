@@ -37,9 +37,10 @@ int outcomes_reserve(struct outcomes *outcomes, size_t count);
 void outcomes_end(struct outcomes *outcomes, struct attempt *attempt, const struct outcome *outcome,
                   int64_t ttl_ms);
 
-/* Queues a token that goes back unstarted; it is copied. Without memory the session recovers, and
- * its registration returns the token to the queue. */
-void outcomes_put_back(struct outcomes *outcomes, const char *token);
+/* Queues a token that goes back unstarted; it is copied. unclaimed: it was only read, and if the
+ * worker runs its task, this stays so. Without memory the session recovers, and its registration
+ * returns the token to the queue. */
+void outcomes_put_back(struct outcomes *outcomes, const char *token, bool unclaimed);
 
 /* Sends all that is queued, if the session is up. */
 void outcomes_flush(struct outcomes *outcomes);

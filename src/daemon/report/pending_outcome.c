@@ -112,7 +112,8 @@ void pending_outcome_add_to(struct command *command, const struct pending_outcom
                                   .reason = "",
                                   .usage = "",
                                   .delay_ms = pending->outcome.delay_ms,
-                                  .again = pending->again};
+                                  .again = pending->again,
+                                  .unclaimed = pending->unclaimed};
     struct texts texts;
     if (pending->attempt) {
         describe_attempt(pending, &result, &texts);

@@ -21,6 +21,7 @@ struct pending_outcome {
     struct outcome outcome;
     int64_t ttl_ms;             /* how long Redis keeps the result; 0: not */
     bool again;                 /* sent before without a reply: Redis may have settled it */
+    bool unclaimed;             /* a token that was only read */
     bool refused;               /* Redis has refused it once */
     enum queue_settled settled; /* while it waits for replicas */
 };

@@ -357,15 +357,20 @@ local function read_all(q, wanted, out)
   end
 end
 
--- Paused or drained: the named entries are requeued unchanged. After very large ones, the rest is returned.
+-- Nothing may start: the named entries are requeued unchanged, but for those that are claimed. These were delivered
+-- again: the group was recreated, or Redis had forgotten the claim. The worker that has claimed one may run it, also if
+-- it is the caller. After very large ones, the rest is returned.
 local function put_back(q, tokens)
   for i, token in ipairs(tokens) do
     if is_full(q) then
       return rest(tokens, i)
     end
     local task = is_pending(q, token) and fetch(q, token)
-    if task then
-      leat.return_entry(q, task)
+    local record = task and record_of(q, token)
+    if task and (not record or record.moved) then
+      leat.requeue(q, task)
+    elseif task then
+      leat.give_back(q, token, record)
     end
   end
 end

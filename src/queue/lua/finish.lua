@@ -127,6 +127,10 @@ local function finish_one(q, packed, result)
   local record = packed and unpack_record(packed)
   if not record then
     return finish_unbegun(q, result)
+  elseif result.unclaimed == '1' and not record.moved then
+    -- It was delivered again after it was claimed. Whoever has claimed it may run it, also if it is the caller.
+    leat.give_back(q, result.token, record)
+    return 'ok'
   elseif record.consumer ~= q.consumer then
     return 'fenced'
   elseif not record.moved then
@@ -217,8 +221,9 @@ end
 -- KEYS: all.
 -- ARGV: group, consumer, then for each of at most PAGE attempts: token, outcome (success, retry, dead, release,
 -- cancelled), the number of pairs, and these pairs if they say something: cause, status, reason, delay_ms
--- (required for a retry; a release waits for so long, and longer if it is released again), duration_us, stdout and stderr (tails), usage, again (1: it
--- was sent before), result_ttl_ms (how long to keep the result; missing: as the task says).
+-- (required for a retry; a release waits for so long, and longer if it is released again), duration_us, stdout and
+-- stderr (tails), usage, again (1: it was sent before), unclaimed (1, of a release: the caller has read the entry, and
+-- not claimed it since), result_ttl_ms (how long to keep the result; missing: as the task says).
 -- Reply: PROTOCOL, then for each: ok; cancelled (it did not succeed and was to be cancelled, so it is cancelled);
 -- fenced (claimed by another consumer, or requeued); gone (settled before, or by another consumer); vanished
 -- (deleted by hand); later (nothing was done, since the tasks before it were very large: send it again); or the error

@@ -367,6 +367,30 @@ def test_a_claim_of_an_entry_that_the_call_has_added(queue):
     assert queue.finish('w2', task) == 'ok'
 
 
+@pytest.mark.parametrize('how', ['named', 'put back'])
+@pytest.mark.parametrize('why', ['outage', 'hold', 'paused', 'drained'])
+def test_a_worker_reads_its_own_task_again(queue, why, how):
+    """A worker reads a task that it runs while nothing may start: it keeps the task, and nobody else starts it,
+    whether a claim names it or the worker puts it back."""
+    token = begin(queue, 'w2')
+    if why == 'outage':
+        forget(queue)
+        queue.register('w2', [token], heartbeat=told(queue))
+    else:
+        queue.redis.xgroup_destroy(queue.stream, queue.group)
+        queue.register('w2', [token])
+        queue.call('gate', {'paused': 'paused'}.get(why, 'drain:*'), int(why != 'hold'))
+    assert queue.block('w2') == [token]
+    if why in ('paused', 'drained'):
+        queue.redis.hdel(queue.conf, 'hold_until')
+    if how == 'named':
+        assert queue.claim('w2', named=[token])['why'] == why
+    else:
+        assert queue.call('finish', queue.group, 'w2', token, 'release', 1, 'unclaimed', '1') == [b'ok']
+    assert queue.pending('w2') == [token] and queue.entries('go') == []
+    assert queue.renew('w2', [token], heartbeat=told(queue))['lost'] == [] and queue.finish('w2', token) == 'ok'
+
+
 def test_what_was_read_in_vain_is_not_lost(queue):
     """A worker that reads a claimed entry while nothing may start, or leaves with it, gives it back."""
     token = begin(queue, 'w2')
