@@ -23,9 +23,10 @@ class Handlers:
         return ' '.join(['exec /usr/bin/python3 -IS', str(HANDLER), str(self.folder), *map(str, habits)])
 
     def config(self, *habits, slots=1, batch=1, form='json', **task):
-        return {'queue': {'concurrency': slots},
+        # however busy the machine is, a process has the time to start, and to end by itself
+        return {'queue': {'concurrency': slots, 'lease': '5m'},
                 'task': {'command': self.command(*habits), 'resident': 'yes', 'batch': batch,
-                         'batch_format': form, 'resident_start_timeout': '10m', **task}}
+                         'batch_format': form, 'resident_start_timeout': '10m', 'kill_grace': '1m', **task}}
 
     def up(self):
         """The pids of all processes so far, in the order of their starts."""

@@ -40,9 +40,9 @@ def test_one_for_each_slot(daemon, queue, handlers, folder):
 
 
 def test_slow_start(daemon, queue, folder, handlers):
-    """The time until a process is ready counts for no task, and no task is claimed meanwhile."""
+    """While a process starts, no task is claimed for it."""
     command = f'until [ -e {folder}/go ]; do sleep 0.01; done; {handlers.command()}'
-    daemon(handlers.config(command=command, timeout='1s')).wait_ready()
+    daemon(handlers.config(command=command)).wait_ready()
     add(queue, 'ok')
     wait_until(lambda: queue.redis.hlen(queue.workers) == 1)
     assert queue.redis.hlen(queue.running) == 0

@@ -37,9 +37,9 @@ def test_works(daemon, queue, example):
     """It does its tasks with their output, reports an error of a single task, and ends with the worker."""
     text, command = example
     form = re.search(r'batch_format = (\w+)', text)[1]
-    worker = daemon({'queue': {'concurrency': 1}, 'retry': {'max_attempts': 1},
+    worker = daemon({'queue': {'concurrency': 1, 'lease': '5m'}, 'retry': {'max_attempts': 1},
                      'task': {'command': f'exec {command}', 'resident': 'yes', 'batch_format': form,
-                              'resident_start_timeout': '10m', 'kill_grace': '1s'}}).wait_ready()
+                              'resident_start_timeout': '10m', 'kill_grace': '1m'}}).wait_ready()
     good = add(queue, 'one') + add(queue, '') + add(queue, 'two words')
     bad = good.pop(1)
     [letter] = wait_letters(queue)
