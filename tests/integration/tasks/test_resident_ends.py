@@ -15,6 +15,9 @@ pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 ONCE = {'retry': {'max_attempts': 1}}
 
+# a worker without a free slot hears of a cancelled or lost task with a heartbeat
+SHORT_LEASE = {'queue': {'concurrency': 1, 'lease': '5s'}}
+
 
 def reload(worker, sections):
     """Gives the worker other keys in these sections."""
@@ -62,7 +65,7 @@ def test_timeout_with_others_in_hand(daemon, queue, handlers, folder):
 
 def test_cancel(daemon, queue, handlers, leat):
     """Cancelling a task ends the process that has it."""
-    worker = daemon(handlers.config(timeout='1h')).wait_ready()
+    worker = daemon({**handlers.config(timeout='1h', kill_grace='300ms'), **SHORT_LEASE}).wait_ready()
     [tid] = add(queue, 'hang')
     handlers.wait_records(1)
     assert leat('cancel', tid).returncode == 0
@@ -75,8 +78,7 @@ def test_cancel(daemon, queue, handlers, leat):
 
 def test_lost_lease(daemon, queue, handlers):
     """If the entry of a task is deleted, the process that has it is killed."""
-    daemon({**handlers.config(timeout='1h', kill_grace='300ms'),
-            'queue': {'concurrency': 1, 'lease': '5s'}}).wait_ready()
+    daemon({**handlers.config(timeout='1h', kill_grace='300ms'), **SHORT_LEASE}).wait_ready()
     add(queue, 'hang')
     [first] = handlers.wait_records(1)
     [entry] = [row[0] for row in queue.redis.xrange(queue.stream)]
@@ -141,7 +143,8 @@ def test_faults(daemon, queue, handlers, habit, line):
 def test_full_pipe(daemon, queue, handlers, leat):
     """A process that does not read while records are larger than its pipe does not block leatd: another task
     is cancelled, and the daemon stops in time."""
-    worker = daemon({**handlers.config('deaf', batch=2, timeout='1h'), 'shutdown': {'drain': '0'}}).wait_ready()
+    worker = daemon({**handlers.config('deaf', batch=2, timeout='1h', kill_grace='300ms'), **SHORT_LEASE,
+                     'shutdown': {'drain': '0'}}).wait_ready()
     handlers.wait_up(1)
     tids = add(queue, 'x' * 1000000, 'y' * 1000000)
     wait_until(lambda: queue.redis.hlen(queue.running) == 2)
