@@ -1,7 +1,7 @@
 /*
  * Writes the standard input of batches, and reads their verdicts.
  */
-#include "exec/attempt/batch.h"
+#include "queue/batch.h"
 
 #include <jansson.h>
 #include <stdio.h>

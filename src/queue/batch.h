@@ -2,16 +2,16 @@
  * Batches: the form of several tasks in the standard input of one process, and of the verdicts that
  * the process may write on descriptor 3. Pure functions.
  */
-#ifndef LEAT_EXEC_ATTEMPT_BATCH_H
-#define LEAT_EXEC_ATTEMPT_BATCH_H
+#ifndef LEAT_QUEUE_BATCH_H
+#define LEAT_QUEUE_BATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buffer.h"
 #include "config/config.h"
-#include "exec/job/outcome.h"
 #include "queue/task.h"
+#include "queue/verdict.h"
 
 /* Returns false, with the reason, if a process could not find the end of the task's payload: if the
  * format is lines and a newline is not the last byte, or if the format is nul and there is a NUL

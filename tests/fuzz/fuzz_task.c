@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "bounds.h"
-#include "exec/attempt/batch.h"
+#include "queue/batch.h"
 #include "queue/task.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

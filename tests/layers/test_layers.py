@@ -94,7 +94,7 @@ def test_jansson_is_known_to_the_command_and_to_batches():
     """Only view, cli, and the one file that writes tasks as JSON, use jansson."""
     users = {str(path.relative_to(SRC)) for path in sources(".c", ".h")
              if layer_of(path) not in ("view", "cli") and "<jansson.h>" in path.read_text()}
-    assert users == {"exec/attempt/batch.c"}
+    assert users == {"queue/batch.c"}
 
 
 def test_redis_commands_are_spelled_in_two_layers_only():

@@ -10,7 +10,7 @@
 #include "daemon/claim/signature_check.h"
 #include "daemon/claim/waiting.h"
 #include "daemon/report/task_log.h"
-#include "exec/attempt/batch.h"
+#include "queue/batch.h"
 
 #define SLOT_WAIT_MS 20    /* the longest wait of a task for a slot */
 #define EXPECTED_US 10000  /* tasks are claimed ahead if they should start within this time */

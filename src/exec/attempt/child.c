@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/process/descriptor.h"
-#include "exec/attempt/batch.h"
+#include "queue/batch.h"
 
 enum {
     SETTLE_MS = 500,    /* how long to wait for output after the exit */

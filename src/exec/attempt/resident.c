@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/process/descriptor.h"
-#include "exec/attempt/batch.h"
+#include "queue/batch.h"
 
 enum {
     MUTE_MS = 1000, /* how long the process may still live if it has closed one of its pipes */

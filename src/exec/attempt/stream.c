@@ -15,7 +15,7 @@
 #include "base/escape.h"
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
-#include "exec/attempt/batch.h"
+#include "queue/batch.h"
 
 enum {
     LINES_READ = 4096,      /* bytes of one read if lines become records: even empty lines then keep

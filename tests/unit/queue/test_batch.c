@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "../lib/task_made.h"
-#include "exec/attempt/batch.h"
+#include "queue/batch.h"
 
 #define COUNT(array) (sizeof array / sizeof *(array))
 
