@@ -158,7 +158,8 @@ def test_full_pipe(daemon, queue, handlers, leat):
 
 def test_flood_of_output(daemon, queue, handlers):
     """A process that writes without end is slowed down, and leatd serves its task's timeout."""
-    worker = daemon({**handlers.config('flood', timeout='1s', kill_grace='300ms'), 'output': {'rate': '100K'}, **ONCE}).wait_ready()
+    worker = daemon({**handlers.config('flood', timeout='1s', kill_grace='300ms'), 'output': {'rate': '100K'},
+                     **ONCE}).wait_ready()
     add(queue, 'ok')
     worker.wait_log('has not read a task within its timeout')
     worker.terminate()
