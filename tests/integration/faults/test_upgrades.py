@@ -1,6 +1,7 @@
 """Upgrades in place: a new leatd takes new tasks, the old one finishes its own."""
 import json
 import os
+import re
 import signal
 import struct
 import time
@@ -8,6 +9,7 @@ import time
 import pytest
 
 from harness import processes
+from harness.batches import add
 from harness.polling import wait_until
 from harness.tasks import status_of, wait_file
 from harness.upgrades import FAR, NEXT, Service, alive
@@ -194,6 +196,25 @@ def test_a_task_that_runs_alone(serve, queue, tasks):
     tasks.wait(other)
     other.open()
     wait_until(lambda: queue.counter('succeeded') == 2)
+
+
+def test_resident_processes(serve, queue, handlers, folder):
+    """Resident processes without a task end with the upgrade; one that has a task ends after it. The new process
+    has its own, which get all new tasks."""
+    service = serve(handlers.config(slots=2))
+    old = handlers.wait_up(2)
+    add(queue, f'hold {folder}/go')
+    [busy] = [record['pid'] for record in handlers.wait_records(1)]
+    before = service.main
+    service.upgrade()
+    wait_until(lambda: handlers.ends() == [pid for pid in old if pid != busy], message=handlers.ends)
+    add(queue, 'ok')
+    wait_until(lambda: queue.counter('succeeded') == 1, message=service.daemon.log)
+    assert handlers.records()[1]['pid'] not in old and alive(before)
+    (folder / 'go').touch()
+    service.wait_ended(before)
+    assert queue.counter('succeeded') == 2 and queue.counter('retried') == 0
+    assert set(handlers.ends()) == set(old)
 
 
 # ---- the service manager
@@ -413,6 +434,7 @@ def test_redis_away(serve, redis_server, queue, tasks):
     tasks.wait_succeeded(1, service.daemon.log)
 
 
+@needs_root
 def test_first_process_of_a_container(daemon, manager):
     """The first process of a container cannot be replaced, and says so."""
     worker = daemon(start=False, env=manager.environment())
@@ -428,6 +450,38 @@ def test_option_of_the_new_process(daemon):
     worker = daemon(argv=['--take-over'])
     assert worker.wait_exit() == 64
     assert 'no leatd has started this process for an upgrade' in worker.log()
+
+
+# ---- under load
+
+def most_at_once(trace):
+    """How many tasks ran at a time at most, by their lines + and -."""
+    running = most = 0
+    for line in trace.read_text().split():
+        running += 1 if line == '+' else -1
+        most = max(most, running)
+    return most
+
+
+def test_under_load(serve, queue, folder, manager):
+    """Upgrade follows upgrade while quick and slow tasks write output: each task runs once, each of its lines is
+    logged once, and no more tasks run at a time than there are slots."""
+    service = serve({'queue': {'concurrency': 3}})
+    trace, own, total = folder / 'trace', service.path.with_name('own'), 0
+    own.write_bytes(service.path.read_bytes())
+    own.chmod(0o755)
+    for number in range(10):
+        for pause in '', 'sleep 0.01;', 'sleep 0.1;':
+            total += 1
+            queue.add({'command': f'echo + >> {trace}; for i in 1 2 3 4 5; do echo T{total}-$i; {pause} done; '
+                                  f'echo - >> {trace}'})
+        service.install(NEXT if number % 2 == 0 else own)
+        service.upgrade()
+    wait_until(lambda: manager.poll() and queue.counter('succeeded') == total, message=service.daemon.log)
+    lines = re.findall(r' (T\d+-\d) ', service.daemon.log())
+    assert sorted(lines) == sorted(f'T{task}-{i}' for task in range(1, total + 1) for i in range(1, 6))
+    assert [queue.counter(name) for name in ('retried', 'dead', 'crashed')] == [0] * 3
+    assert trace.read_text().count('+') == total and most_at_once(trace) <= 3
 
 
 # ---- crashes
