@@ -403,7 +403,7 @@ static void on_signal(void *context, const struct signalfd_siginfo *got)
     }
 }
 
-/* The process has taken over from another one, and the service manager knows it as ready. */
+/* The process has taken over from another one, which may not have been ready itself. */
 static void on_in_charge(void *context)
 {
     struct daemon *daemon = context;
@@ -413,6 +413,7 @@ static void on_in_charge(void *context)
               daemon->offer.version);
     daemon->ready = true;
     worker_go(daemon->worker);
+    sd_notify_ready();
     sd_notify_alive();
 }
 
