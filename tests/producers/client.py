@@ -59,7 +59,8 @@ async def main():
     queue = (leat.AsyncQueue if kind == 'async' else leat.Queue)(name, f'unix://{socket}')
     seen = await scenario(queue)
     if kind == 'async':
-        await queue.client.close()
+        # the name since redis-py 5
+        await getattr(queue.client, 'aclose', queue.client.close)()
     print(json.dumps(seen))
 
 

@@ -90,7 +90,8 @@ def test_runit(environment, config, folder, client):
     wait_until(lambda: 'want down' in service.state()[0], message=service.state)
     (folder / 'go-on').touch()
     wait_until(lambda: service.state()[0] == 'down', message=service.state)
-    assert [row['message'] for row in records(service.log) if row.get('event') == 'output'][-1] == 'finished'
+    # svlogd may still be writing
+    wait_until(lambda: [row for row in records(service.log) if row['message'] == 'finished'])
     assert client.hget('{emails}:stats', 'succeeded') == b'3'
 
     config.write_text('[queue]\nnme = x\n')
