@@ -14,7 +14,8 @@
 /* The name of the reason why this worker starts nothing now, or NULL if it can. */
 static const char *obstacle_of(const struct status_worker *worker)
 {
-    static const char *const states[] = {"host-fault", "lease-short", "outcome-kept", "pressed"};
+    static const char *const states[] = {"host-fault", "lease-short", "outcome-kept", "pressed",
+                                         "starting"};
 
     if (!worker->live) {
         return "silent";

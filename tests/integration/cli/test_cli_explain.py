@@ -124,7 +124,7 @@ def test_full_workers(explain, queue):
 
 @pytest.mark.parametrize('state, reason', [
     ('draining', 'stopping'), ('lease-short', 'lease-short'), ('outcome-kept', 'outcome-kept'),
-    ('pressed', 'pressed'), ('host-fault', 'host-fault')])
+    ('pressed', 'pressed'), ('host-fault', 'host-fault'), ('starting', 'starting')])
 def test_states_of_workers(explain, queue, state, reason):
     """A worker that takes no tasks blocks if no other one does, also if it is of a version without details."""
     queue.register('web1:1:a', heartbeat=heartbeat(slots=4, capacity=4, state=state))
