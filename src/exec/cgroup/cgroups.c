@@ -172,9 +172,10 @@ static void name_folder(char name[NAME_SIZE], int number)
 }
 
 /* Opens and locks the first folder for tasks that no other daemon has. Returns its directory, or
- * -1 with errno. */
-static int take_folder(struct cgroups *cgroups, bool beside)
+ * -1 with errno; then *taken says whether it can be opened, but others have it. */
+static int take_folder(struct cgroups *cgroups, bool beside, bool *taken)
 {
+    *taken = false;
     for (int number = 1; number <= (beside ? FOLDERS : 1); number++) {
         name_folder(cgroups->name, number);
         int directory = open_below(cgroups->unit, cgroups->name);
@@ -183,6 +184,7 @@ static int take_folder(struct cgroups *cgroups, bool beside)
         }
         descriptor_close(&directory);
     }
+    *taken = errno == EWOULDBLOCK;
     return -1;
 }
 
@@ -220,10 +222,10 @@ static const char *build(struct cgroups *cgroups, const char *path, bool beside)
     if (cgroups->unit < 0) {
         return "cannot be opened";
     }
-    cgroups->tasks = take_folder(cgroups, beside);
+    bool taken;
+    cgroups->tasks = take_folder(cgroups, beside, &taken);
     if (cgroups->tasks < 0) {
-        return errno == EWOULDBLOCK ? "another leatd runs tasks in it"
-                                    : "cannot create cgroups in it";
+        return taken ? "another leatd runs tasks in it" : "cannot create cgroups in it";
     }
     if (faccessat(cgroups->tasks, "cgroup.kill", W_OK, AT_EACCESS) < 0) {
         return "cgroup.kill is missing; it needs Linux 5.14";

@@ -180,6 +180,7 @@ def test_not_reclaimed_beside_others(daemon, queue, group, folder):
     first.start().wait_ready()
     queue.add({'command': f'echo $$ >> {folder}/pids; ! {first_run(folder)} || exec {STAYS}'})
     task = int(wait_file(folder / 'pids'))
+    wait_until(lambda: processes.name(task) == 'tail')  # until then, the shell starts other programs
     # all at once, so that no guard acts; the daemon may be starting one
     others = []
     while more := [pid for pid in group.pids() if pid != task and pid not in others]:
