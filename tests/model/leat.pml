@@ -220,11 +220,13 @@ inline do_claim(c)
     if
     :: place[t] == pending && token[c] == current && (owner[t] == c || (hold == 0 && record[t] == NONE)) ->
         if
-        :: hold > 0 && (record[t] == NONE || record[t] == c) -> requeue(t)
+        :: hold > 0 && record[t] == NONE -> requeue(t)
 #ifndef BUG_NO_OWNER_CHECK
         :: record[t] != NONE && record[t] != c -> give_back(t)
+        :: hold > 0 && record[t] == c -> skip
         :: hold == 0 && (record[t] == NONE || record[t] == c) ->
 #else
+        :: hold > 0 && record[t] != NONE -> skip
         :: hold == 0 ->
 #endif
             record[t] = c;
@@ -552,6 +554,20 @@ end:
         send(c, read);
         do_read(c);
         answered[c] = true;
+        t = 0
+    }
+    /* a free slot reads the entry of the task that this worker runs, which was delivered again: a claim leaves it alone */
+    :: atomic { is_up(c) && !broken[c] && !away && state[c] == running && token[c] == current &&
+        place[task[c]] == ready && record[task[c]] == c ->
+        t = task[c];
+        place[t] = pending;
+        owner[t] = c;
+#ifdef BUG_OWN_PUT_BACK
+        if
+        :: hold > 0 -> requeue(t)
+        :: else -> skip
+        fi;
+#endif
         t = 0
     }
     /* a claim of a task that was delivered to another worker and not claimed: a deferred poison candidate */
