@@ -12,7 +12,8 @@ from harness.short_leases import wait_blocked
 
 RUNS, BLOCKED, UNKNOWN = 0, 1, 2
 TASK = {'command': 'true'}
-MINUTE_MS = 60000
+HOUR_MS = 3600000
+LEASE_MS = HOUR_MS  # no worker becomes silent while a test waits for the machine
 BROKEN = {'task': {'command': '/none/program'}}
 
 
@@ -35,10 +36,14 @@ def explain(leat):
     return lambda *words, **options: Explained(leat('explain', '--json', *words, **options))
 
 
+def register(queue, name, **options):
+    return queue.register(name, lease=LEASE_MS, **options)
+
+
 @pytest.fixture
 def idle(queue):
     """A worker that has a free slot, and so is no reason for anything."""
-    return queue.register('web1:1:a')
+    return register(queue, 'web1:1:a')
 
 
 def add(queue, **fields):
@@ -72,13 +77,13 @@ def test_no_worker(explain, queue):
 
 def test_silent_workers(explain, queue):
     """Workers that send no heartbeat block; the answer names each and says for how long."""
-    queue.register('web1:1:a')
-    queue.register('web2:2:b')
+    register(queue, 'web1:1:a')
+    register(queue, 'web2:2:b')
     for name in 'web1:1:a', 'web2:2:b':
-        queue.redis.hset(queue.workers, name, f'{queue.now() - 2 * MINUTE_MS} {{}}')
+        queue.redis.hset(queue.workers, name, f'{queue.now() - 2 * HOUR_MS} {{}}')
     answer = explain()
     assert answer.code == BLOCKED and answer.blocking == ['silent', 'silent']
-    assert 'silent for 2m' in text_of(answer, 'silent')
+    assert 'silent for 2h' in text_of(answer, 'silent')
     assert {row.get('host') for row in answer.page['reasons']} >= {'web1', 'web2'}
 
 
@@ -88,11 +93,11 @@ def test_paused(explain, queue, idle):
     queue.begin('web1:1:a')
     waiting = add(queue)
     queue.gate('paused', 1, 'alice@web1')
-    queue.redis.hset(queue.conf, 'paused', f'{queue.now() - 3 * MINUTE_MS} alice@web1')
+    queue.redis.hset(queue.conf, 'paused', f'{queue.now() - 3 * HOUR_MS} alice@web1')
     answer = explain(waiting)
     assert (answer.code, answer.verdict, answer.blocking) == (BLOCKED, 'blocked', ['paused'])
     assert answer.reasons['paused']['by'] == 'alice@web1'
-    assert '3m' in text_of(answer, 'paused') and 'by alice@web1; ' in text_of(answer, 'paused')
+    assert '3h' in text_of(answer, 'paused') and 'by alice@web1; ' in text_of(answer, 'paused')
     assert explain(running).verdict == 'runs' and explain().blocking == ['paused']
 
 
@@ -105,15 +110,15 @@ def test_drained(explain, queue, idle, host):
     assert answer.code == BLOCKED and answer.blocking == ['drained']
     drained = answer.reasons['drained']
     assert (drained['host'], drained['by']) == ('web1', 'bob@web9') and drained['since_ms'] > 0
-    queue.register('web2:2:b')
+    register(queue, 'web2:2:b')
     assert explain(tid).code == (RUNS if host == 'web1' else BLOCKED)
 
 
 def test_full_workers(explain, queue):
     """A worker without a free slot delays tasks, and does not block them, whatever state the others are in."""
-    queue.register('web1:1:a', heartbeat=heartbeat(slots=1, capacity=1, state='running'))
-    queue.register('web2:2:b', heartbeat=heartbeat(host='web2', slots=1, capacity=1, state='host-fault',
-                                                   trouble='no program "x"'))
+    register(queue, 'web1:1:a', heartbeat=heartbeat(slots=1, capacity=1, state='running'))
+    register(queue, 'web2:2:b', heartbeat=heartbeat(host='web2', slots=1, capacity=1, state='host-fault',
+                                                    trouble='no program "x"'))
     add(queue)
     queue.begin('web1:1:a')
     answer = explain(add(queue))
@@ -127,7 +132,7 @@ def test_full_workers(explain, queue):
     ('pressed', 'pressed'), ('host-fault', 'host-fault'), ('starting', 'starting')])
 def test_states_of_workers(explain, queue, state, reason):
     """A worker that takes no tasks blocks if no other one does, also if it is of a version without details."""
-    queue.register('web1:1:a', heartbeat=heartbeat(slots=4, capacity=4, state=state))
+    register(queue, 'web1:1:a', heartbeat=heartbeat(slots=4, capacity=4, state=state))
     answer = explain(add(queue))
     assert answer.code == BLOCKED and answer.blocking == [reason]
     assert answer.reasons[reason]['host'] == 'web1'
@@ -136,7 +141,7 @@ def test_states_of_workers(explain, queue, state, reason):
 def test_many_workers(explain, queue):
     """Of very many workers, only the first are named, and the others counted."""
     for number in range(50):
-        queue.register(f'web{number}:1:a', heartbeat=heartbeat(host=f'web{number}', state='pressed'))
+        register(queue, f'web{number}:1:a', heartbeat=heartbeat(host=f'web{number}', state='pressed'))
     answer = explain()
     assert len([name for name in answer.blocking if name == 'pressed']) == 20
     assert answer.reasons['more-workers']['workers'] == 30
@@ -144,13 +149,13 @@ def test_many_workers(explain, queue):
 
 def test_rate(explain, queue, idle):
     """If the queue's rate is used up, the answer says when the next task starts."""
-    queue.conf_set('rate', '2/m')
+    queue.conf_set('rate', '1/h')
     add(queue)
     queue.begin('web1:1:a')
     answer = explain(add(queue))
     assert (answer.code, answer.blocking) == (RUNS, [])
     rate = answer.reasons['rate']
-    assert rate['rate'] == '2/m' and 0 < rate['next_ms'] - answer.page['now_ms'] <= 30000
+    assert rate['rate'] == '1/h' and 0 < rate['next_ms'] - answer.page['now_ms'] <= HOUR_MS
     queue.conf_set('rate', '')
     assert 'rate' not in explain(add(queue)).reasons
 
@@ -159,18 +164,18 @@ def test_a_lost_group(explain, queue, idle):
     """After the group was created again, nothing starts for a lease."""
     tid = add(queue)
     queue.redis.xgroup_destroy(queue.stream, queue.group)
-    queue.register('web1:1:a')
+    register(queue, 'web1:1:a')
     answer = explain(tid)
-    assert answer.code == RUNS and 0 < answer.reasons['hold']['until_ms'] - answer.page['now_ms'] <= MINUTE_MS
+    assert answer.code == RUNS and 0 < answer.reasons['hold']['until_ms'] - answer.page['now_ms'] <= LEASE_MS
 
 
 def test_an_outage(explain, queue, idle):
     """After Redis was replaced, nothing starts until all workers have returned; the answer names them."""
-    queue.register('web2:2:b')
+    register(queue, 'web2:2:b')
     tid = add(queue)
     queue.redis.hset(queue.stats, 'server', 'former data')
     joined = queue.redis.hget(queue.stats, 'joined').decode()
-    queue.register('web1:1:a', heartbeat=f'{{"unclaimed":[],"joined":{joined}}}')
+    register(queue, 'web1:1:a', heartbeat=f'{{"unclaimed":[],"joined":{joined}}}')
     answer = explain(tid)
     assert answer.code == RUNS and answer.reasons['outage']['until_ms'] > answer.page['now_ms']
     assert 'not back yet: web2:2:b' in text_of(answer, 'outage')
@@ -207,13 +212,13 @@ def test_lane_full(explain, queue, idle):
 
 def test_lane_rate(explain, queue, idle):
     """A lane whose rate is used up: when its next task starts."""
-    queue.conf_set('lane:archive', '1, -, 2/m')
+    queue.conf_set('lane:archive', '1, -, 1/h')
     tids = queue.add(*[{**TASK, 'lane': 'archive'}] * 3)
     assert [task.tid for task in queue.begin('web1:1:a', 3)] == tids[:1]
     for answer in explain(tids[1]), explain('--lane', 'archive'):
         rate = answer.reasons['lane-rate']
-        assert answer.code == RUNS and rate['settings'] == '1, -, 2/m'
-        assert 0 < rate['next_ms'] - answer.page['now_ms'] <= 30000
+        assert answer.code == RUNS and rate['settings'] == '1, -, 1/h'
+        assert 0 < rate['next_ms'] - answer.page['now_ms'] <= HOUR_MS
 
 
 def test_turn_of_lanes(explain, queue, idle):
@@ -292,7 +297,7 @@ def test_taken_key(explain, queue, idle):
     [task] = queue.begin('web1:1:a')
     queue.finish('web1:1:a', task)
     taken = explain(tid).reasons['unique-taken']
-    assert taken['blocks'] and 0 < taken['until_ms'] - queue.now() <= 60 * MINUTE_MS
+    assert taken['blocks'] and 0 < taken['until_ms'] - queue.now() <= HOUR_MS
 
 
 def test_expiry(explain, queue, idle):
@@ -330,7 +335,7 @@ def test_damaged(explain, queue, idle):
 
 def lost_once(queue, number):
     """Tasks that were lost with a worker that is gone."""
-    queue.register('gone:1:a')
+    register(queue, 'gone:1:a')
     tids = queue.add(*[TASK] * number)
     assert len(queue.begin('gone:1:a', number)) == number
     assert queue.requeue('gone:1:a', died=True)[1] == 0
@@ -381,12 +386,12 @@ def test_lost_worker(explain, queue, idle):
     """A running task whose worker is silent: when others take it over, and that there is no other."""
     tid = add(queue)
     queue.begin('web1:1:a')
-    queue.redis.hset(queue.workers, 'web1:1:a', f'{queue.now() - 2 * MINUTE_MS} {{}}')
+    queue.redis.hset(queue.workers, 'web1:1:a', f'{queue.now() - 2 * HOUR_MS} {{}}')
     answer = explain(tid)
     assert (answer.code, answer.blocking) == (BLOCKED, ['silent'])
-    assert 0 < answer.reasons['worker-lost']['lease_left_ms'] <= MINUTE_MS
+    assert 0 < answer.reasons['worker-lost']['lease_left_ms'] <= LEASE_MS
     queue.expire()
-    queue.register('web2:2:b')
+    register(queue, 'web2:2:b')
     answer = explain(tid)
     assert answer.code == RUNS and answer.reasons['worker-lost']['lease_left_ms'] == 0
 
