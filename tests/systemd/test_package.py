@@ -106,9 +106,9 @@ def start_worker(machine):
 
 
 def test_life_of_the_package(machine):
-    """Installed, it works at once. An upgrade ends no task, and says how to start the new version. What is removed
-    stops its workers and keeps configurations and results; installed again, it goes on with them. A purge keeps
-    results, and says where they are; if the administrator has said so, it leaves nothing."""
+    """Installed, it works at once. An upgrade starts the new version and ends no task. What is removed stops its
+    workers and keeps configurations and results; installed again, it goes on with them. A purge keeps results, and
+    says where they are; if the administrator has said so, it leaves nothing."""
     assert left(machine) == set()
     dpkg(machine, "-i", "/srv/leat.deb")
     start_worker(machine)
@@ -120,13 +120,15 @@ def test_life_of_the_package(machine):
     home = machine.path(f"/var/lib/leat-{QUEUE}")
     wait_until((home / "begun").exists, 60, machine.tail)
     said = dpkg(machine, "-i", "/srv/newer.deb")
-    assert "systemctl restart leatd@QUEUE" in said and "no task was ended" in said
-    assert machine.show(f"leatd@{QUEUE}", "MainPID") == pid
+    assert f"leatd@{QUEUE}.service: upgraded to version" in said, said
+    assert machine.show(f"leatd@{QUEUE}", "MainPID") != pid
+    assert machine.run("ps", "-o", "comm=", "-p", pid).stdout.strip() == "leatd"
     (home / "go-on").touch()
-    assert "succeeded" in machine.run("leat", "-q", QUEUE, "wait", tid).stdout
+    # id, state, how, attempts
+    assert machine.run("leat", "-q", QUEUE, "wait", tid).stdout.split()[:4] == [tid, "succeeded", "exit:0", "1"]
+    wait_until(lambda: machine.run("ps", "-p", pid, check=False).returncode != 0, 60, machine.tail)
     assert machine.show(f"leatd@{QUEUE}", "NRestarts") == "0"
     assert machine.show(f"leatd@{QUEUE}", "NeedDaemonReload") == "no"
-    machine.run("systemctl", "restart", f"leatd@{QUEUE}")
 
     # remove, and install again
     dpkg(machine, "-r", "leat")
@@ -135,7 +137,7 @@ def test_life_of_the_package(machine):
     kept = {"/etc/leat", f"/etc/sysusers.d/leat-{QUEUE}.conf", "/var/lib/leat", f"/var/lib/leat-{QUEUE}",
             "/etc/logrotate.d/leat"}
     assert kept <= left(machine) and not machine.path("/usr/bin/leat").exists()
-    assert "restart leatd" not in dpkg(machine, "-i", "/srv/leat.deb")
+    assert "upgraded" not in dpkg(machine, "-i", "/srv/leat.deb")
     machine.run("systemctl", "start", f"leatd@{QUEUE}")
     machine.run("leat", "-q", QUEUE, "run", "ls begun")
 
