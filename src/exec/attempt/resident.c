@@ -68,6 +68,7 @@ struct child *resident_new(struct child_host *host)
     resident->input = -1;
     resident->format = host->config->task.batch_format;
     resident->most = (size_t)host->config->task.batch;
+    /* cppcheck-suppress memleak ; the child's attempt has the task */
     return child;
 }
 

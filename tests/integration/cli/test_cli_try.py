@@ -55,7 +55,7 @@ def test_record(attempt, folder):
     ('/nowhere/program', 'closed descriptor 3, or has ended')])
 def test_faults(attempt, command, told):
     """A command that breaks the rules is told so, and ended."""
-    times = {'resident_start_timeout': '2s', 'timeout': '2s', 'kill_grace': '300ms'}
+    times = {'resident_start_timeout': '5s', 'timeout': '5s', 'kill_grace': '300ms'}
     done = attempt(command, 'x', **times)
     assert done.returncode == 1 and told in done.stderr
 
