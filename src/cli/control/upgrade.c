@@ -15,6 +15,8 @@
 #include "base/process/systemd_unit.h"
 #include "base/units.h"
 #include "cli/lib/cli.h"
+#include "cli/lib/output.h"
+#include "cli/lib/text.h"
 
 #define ANSWER_MS 60000 /* leatd waits half of it for the new program */
 #define UNITS_SIZE 65536
@@ -90,14 +92,19 @@ static int print_answer(const char *unit, const struct systemd_unit *state, cons
         cli_error("%s: not upgraded: %s", unit, answer + (answer[0] == '-'));
         return EX_SOFTWARE;
     }
-    /* cli_flush reports failures */
-    (void)printf("%s: upgraded to version %s\n", unit, answer + 1);
+    struct buffer line = BUFFER_INIT;
+    /* a failed append marks the buffer */
+    (void)buffer_printf(&line, "%s: upgraded to version ", unit);
+    (void)text_append(&line, answer + 1, strlen(answer + 1));
+    (void)buffer_append_text(&line, "\n");
+    int status = output_write(&line);
+    buffer_free(&line);
     if (strcmp(state->needs_reload, "yes") == 0) {
         cli_error("%s: its settings have changed, which takes effect later; run: systemctl "
                   "daemon-reload && systemctl restart %s",
                   unit, unit);
     }
-    return EX_OK;
+    return status;
 }
 
 static int upgrade_unit(const char *unit)
