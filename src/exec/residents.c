@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "config/table.h"
 #include "config/types/value.h"
 #include "exec/attempt/child.h"
 
 #define BACKOFF_BASE_S 1.0 /* after the first failure; doubles with each more */
 #define BACKOFF_CAP_S 60.0
+#define USEFUL_NS                                                                                  \
+    CLOCK_NS_PER_S /* a process that was ready for so long did not fail at its start */
 
 static const struct config_task *config_of(const struct residents *residents)
 {
@@ -77,12 +80,19 @@ struct child *residents_find(const struct residents *residents, bool idle)
     return resident ? resident->child : NULL;
 }
 
+/* Returns whether another one may be started now. While former ones do not end, worn ones go on, so
+ * that processes that ignore the end of their input do not become more and more. */
+static bool may_start(const struct residents *residents)
+{
+    return !timer_runs(&residents->backoff) && residents->count < 2 * slots_of(residents);
+}
+
 size_t residents_room(const struct residents *residents, size_t slots)
 {
     /* while one starts, its slot is no room: nobody knows how long that takes */
     size_t startable = 0, idle = residents->idle_count;
-    if (config_of(residents)->resident && residents->starting == 0 &&
-        !timer_runs(&residents->backoff) && residents->fresh < slots_of(residents)) {
+    if (config_of(residents)->resident && residents->starting == 0 && may_start(residents) &&
+        residents->fresh < slots_of(residents)) {
         startable = slots_of(residents) - residents->fresh;
     }
     idle = idle + startable < slots ? idle + startable : slots;
@@ -119,18 +129,33 @@ static void wear(struct residents *residents, struct resident *resident)
     resident->worn = true;
 }
 
-/* Closes a worn one, since its successor is ready: one without tasks if there is any. */
-static void close_worn(struct residents *residents)
+static bool is_running(const struct child *child)
+{
+    return child->attempt.state == JOB_RUNNING;
+}
+
+/* Closes a worn one if there are enough others that take tasks: one without tasks if there is any.
+ * Returns false if it closed none. */
+static bool close_one_worn(struct residents *residents)
 {
     struct resident *resident, *worn = NULL;
+    size_t count = residents->fresh - residents->starting;
     TAILQ_FOREACH(resident, &residents->all, link) {
-        if (resident->worn && !resident->closing &&
-            (!worn || resident_count(resident->child) == 0)) {
-            worn = resident;
+        if (resident->worn && !resident->closing && is_running(resident->child)) {
+            count++;
+            worn = !worn || resident_count(resident->child) == 0 ? resident : worn;
         }
     }
-    if (worn) {
+    bool enough = count > residents->wanted;
+    if (worn && enough) {
         close_one(residents, worn);
+    }
+    return worn && enough;
+}
+
+static void close_worn(struct residents *residents)
+{
+    while (close_one_worn(residents)) {
     }
 }
 
@@ -189,7 +214,7 @@ void residents_keep(struct residents *residents, size_t needed)
     }
     residents->wanted = residents->wanted > needed ? residents->wanted : needed;
     residents->wanted = residents->wanted < most ? residents->wanted : most;
-    while (residents->fresh < residents->wanted && !timer_runs(&residents->backoff) &&
+    while (residents->fresh < residents->wanted && may_start(residents) &&
            start_one(residents) == 0) {
     }
 }
@@ -201,6 +226,8 @@ static void become_ready(struct residents *residents, struct child *child)
     struct resident *resident = child->resident;
     if (is_fresh(resident)) {
         residents->starting--;
+    }
+    if (is_running(child)) {
         close_worn(residents);
     }
     residents_update(residents, child, resident_count(child));
@@ -249,6 +276,14 @@ static bool had_part(const struct child *child)
     return false;
 }
 
+static const char *when_it_ended(const struct resident *resident)
+{
+    if (!resident->ready) {
+        return "before it wrote \"ready\"";
+    }
+    return resident->ended == 0 ? "before its first task" : "between two tasks";
+}
+
 /* Says how a process failed that should have lived on. */
 static void tell_failure(struct residents *residents, const struct child *child)
 {
@@ -260,12 +295,19 @@ static void tell_failure(struct residents *residents, const struct child *child)
                          child->attempt.reason);
         return;
     }
-    (void)snprintf(text, sizeof text,
-                   "ended %s: %s%s%s; starting another in %.0f s; see its output",
-                   child->resident->ready ? "between two tasks" : "before it wrote \"ready\"", how,
-                   *child->attempt.reason ? ", " : "", child->attempt.reason,
-                   residents->wait_s > 0 ? residents->wait_s : BACKOFF_BASE_S);
+    (void)snprintf(
+        text, sizeof text, "ended %s: %s%s%s; starting another in %.0f s; see its output",
+        when_it_ended(child->resident), how, *child->attempt.reason ? ", " : "",
+        child->attempt.reason, residents->wait_s > 0 ? residents->wait_s : BACKOFF_BASE_S);
     residents->event(residents->context, RESIDENTS_FAILED, child->pid, text);
+}
+
+/* Returns whether the process, which had `count` tasks at its end, may have ended because it was
+ * not needed, and not because it cannot work. */
+static bool was_useful(const struct resident *resident, size_t count)
+{
+    bool lasted = resident->ready && clock_boot_ns() - resident->free_ns >= USEFUL_NS;
+    return resident->ended > 0 || (count == 0 && lasted);
 }
 
 /* Decides whether another one is started at once, later, or when tasks need it. */
@@ -279,8 +321,8 @@ static void judge(struct residents *residents, const struct child *child)
     if (child->attempt.state != JOB_DONE || resident->closing || had_part(child)) {
         return;
     }
-    if (resident->ready && (resident_count(child) == 0 || resident->ended > 0) &&
-        !resident->troubled && ending->cause == CAUSE_EXIT && ending->exit_code == 0) {
+    if (was_useful(resident, resident_count(child)) && !resident->troubled &&
+        ending->cause == CAUSE_EXIT && ending->exit_code == 0) {
         residents->wanted -= residents->wanted > 0 && !resident->worn;
         return;
     }
@@ -393,4 +435,5 @@ void residents_reload(struct residents *residents, const struct config *former)
     residents->wait_s = 0;
     timer_stop(&residents->backoff);
     shrink(residents);
+    close_worn(residents);
 }

@@ -45,12 +45,12 @@ struct streams {
     size_t lines;          /* how many the last read has logged */
     struct timer throttle; /* while it runs, no output is read */
     size_t ignored;        /* lines of descriptor 3 that are no verdicts */
-    size_t nonsense;       /* those since the last line of a resident process that is one */
+    size_t nonsense;       /* those since the last verdict, and pieces of long ones */
     bool within_line;      /* the line of descriptor 3 goes on in the next piece */
 };
 
 enum resident_news {
-    RESIDENT_READY,   /* it takes tasks from now on */
+    RESIDENT_READY,   /* it takes tasks from now on, unless it has ended already */
     RESIDENT_WORN,    /* it has done or used enough, or is too old: a successor is wanted */
     RESIDENT_IDLE,    /* it has had no task for long enough */
     RESIDENT_ENDS,    /* it is being ended, or has exited: it takes no more tasks */
@@ -175,6 +175,9 @@ void streams_open(struct child *child, const struct started *started);
 /* Reads what the streams have now, with a limited number of reads. */
 void streams_drain(struct child *child);
 
+/* Reads what is on descriptor 3 now. */
+void streams_read_reports(struct child *child);
+
 /* Begins to watch the streams, and calls child_was_read after each read. */
 void streams_watch(struct child *child);
 
@@ -214,8 +217,8 @@ void resident_begin(struct child *child, const struct started *started);
 size_t resident_count(const struct child *child);
 
 /* Hands the task over, and takes ownership of it. The process must be ready and have less than
- * `most`. Returns the attempt, which the child owns; or NULL without memory, and the caller still
- * owns the task. */
+ * `most`. Returns the attempt, which the child owns; or NULL without memory, or if the process has
+ * to end because of what it wrote before, and the caller still owns the task. */
 struct attempt *resident_take(struct child *child, const struct claimed_task *claimed);
 
 /* Gives it no more tasks. When it has none, its standard input ends; then it has the grace period

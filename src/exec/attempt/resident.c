@@ -332,14 +332,15 @@ struct attempt *resident_take(struct child *child, const struct claimed_task *cl
     const struct config_task *config = &child->host->config->task;
     int64_t timeout_ms = task->timeout_ms >= 0 ? task->timeout_ms : config->timeout_ms;
     uint64_t at = resident->written + resident->unsent.size;
-    struct attempt *attempt = calloc(1, sizeof *attempt);
+
+    /* what it has written before is not the task's, but may be more than it may write */
+    (void)streams_part(child, true);
+    struct attempt *attempt = is_running(child) ? calloc(1, sizeof *attempt) : NULL;
     if (!attempt || add_record(child, task, timeout_ms)) {
         free(attempt);
         return NULL;
     }
 
-    /* what it has written before is not the task's */
-    (void)streams_part(child, true);
     attempt_init(attempt, claimed);
     int64_t now_ns = clock_boot_ns();
     attempt->in_hand = (struct in_hand){.number = resident->number,
@@ -467,9 +468,18 @@ static bool take_ready(struct child *child, const char *line, size_t size)
     resident->free_ns = clock_boot_ns();
     if (is_running(child)) {
         set_timer(child, next_due_ns(child));
-        tell(child, RESIDENT_READY, NULL);
     }
+    tell(child, RESIDENT_READY, NULL);
     return true;
+}
+
+/* Returns whether the task has ended its process: that is its result then, whatever the process
+ * still reports. */
+static bool is_decided(const struct attempt *attempt)
+{
+    enum cause cause = attempt->ending.cause;
+    return cause == CAUSE_TIMEOUT || cause == CAUSE_CANCELLED || cause == CAUSE_LEASE_LOST ||
+           cause == CAUSE_OUTPUT_LIMIT;
 }
 
 bool resident_line(struct child *child, const char *line, size_t size, bool *known)
@@ -483,7 +493,7 @@ bool resident_line(struct child *child, const char *line, size_t size, bool *kno
     if (batch_read(line, size, (size_t)child->resident->number, true, &verdict)) {
         attempt = find(child, verdict.index);
     }
-    if (!attempt) {
+    if (!attempt || attempt->has_verdict) {
         return true;
     }
     *known = true;
@@ -492,7 +502,7 @@ bool resident_line(struct child *child, const char *line, size_t size, bool *kno
     if (is_running(child) && !streams_part(child, false)) {
         return false;
     }
-    if (attempt->ending.cause == CAUSE_OUTPUT_LIMIT) {
+    if (is_decided(attempt)) {
         return true;
     }
     streams_set_verdict(attempt, &verdict);
@@ -560,6 +570,11 @@ void resident_due(struct child *child)
     struct resident *resident = child->resident;
     int64_t now_ns = clock_boot_ns();
     resident->due_ns = 0;
+
+    /* reports that it wrote in time count, however late leatd looks */
+    if (is_running(child)) {
+        streams_read_reports(child);
+    }
     if (!is_running(child)) {
         return;
     }

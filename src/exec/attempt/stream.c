@@ -128,9 +128,6 @@ static void ignore(struct child *child, const char *line, size_t size)
         "each record";
     struct buffer text = BUFFER_INIT;
     bool cut = size > SHOWN_LINE;
-    if (child->resident && ++child->streams.nonsense == NONSENSE_MOST) {
-        resident_babbles(child);
-    }
     if (child->streams.ignored++ >= IGNORED_TOLD) {
         return;
     }
@@ -187,7 +184,12 @@ static bool take_verdict(void *context, const void *data, size_t size, bool ends
     child->streams.within_line = !ends;
     if (known) {
         child->streams.nonsense = 0;
-    } else if (first) {
+        return true;
+    }
+    if (child->resident && ++child->streams.nonsense == NONSENSE_MOST) {
+        resident_babbles(child);
+    }
+    if (first) {
         ignore(child, data, size);
     }
     return true;
@@ -215,11 +217,15 @@ static const struct output_lines *lines_of(struct stream *stream, struct output_
                : NULL;
 }
 
+/* Returns how much of the end of the stream is kept. What a resident process writes without a task
+ * belongs to no dead letter. */
 static size_t tail_of(const struct stream *stream)
 {
-    return kind_of(stream) == STREAM_VERDICTS
+    const struct child *child = stream->child;
+    bool nobody = child->resident && resident_count(child) == 0;
+    return kind_of(stream) == STREAM_VERDICTS || nobody
                ? 0
-               : (size_t)stream->child->host->config->dead.output_tail;
+               : (size_t)child->host->config->dead.output_tail;
 }
 
 static struct attempt *follower_of(struct child *child)
@@ -466,6 +472,13 @@ void streams_drain(struct child *child)
     for (int i = 0; i < STREAMS; i++) {
         for (int reads = 0; reads < EXIT_READS && read_some(&child->streams.list[i]); reads++) {
         }
+    }
+}
+
+void streams_read_reports(struct child *child)
+{
+    struct stream *stream = &child->streams.list[STREAM_VERDICTS];
+    for (int reads = 0; reads < EXIT_READS && read_some(stream); reads++) {
     }
 }
 

@@ -6,9 +6,10 @@ and warn TEXT (stdout, stderr); end CODE (exit without a verdict); hang; hold FI
 MILLISECONDS (of CPU time); fork; twice (two verdicts); early NUMBER TEXT (a line for another record); close FD.
 Words joined by ';' run one after the other; the last verdict is ok if there is none.
 Habits: silent (never ready), broken CODE (exits before it is ready), deaf (never reads), shut-in, shut-out
-(closes stdin or descriptor 3 when it is ready), babble (writes nonsense without end), flood (the same to
-stdout), stay (ignores the end of the file), once (exits after one task), chatty (writes between tasks),
-backwards (answers when it has read as many as LEAT_BATCH says, the last first)."""
+(closes stdin or descriptor 3 when it is ready), babble (writes nonsense without end), endless (the same
+without a newline), flood (babbles to stdout), stay (ignores the end of the file), once (exits after one
+task), chatty (writes between tasks), backwards (answers when it has read as many as LEAT_BATCH says, the
+last first)."""
 import json
 import os
 import signal
@@ -66,9 +67,9 @@ def run(line):
     return f"{record['index']} {verdict}"
 
 
-def flood(fd):
+def flood(fd, end=b'\n'):
     while True:
-        os.write(fd, b'x' * 4000 + b'\n')
+        os.write(fd, b'x' * 4000 + end)
 
 
 def main():
@@ -82,6 +83,8 @@ def main():
         os.close(0)
     if 'shut-out' in habits:
         os.close(3)
+    if 'endless' in habits:
+        flood(3, b'')
     if 'babble' in habits or 'flood' in habits:
         flood(3 if 'babble' in habits else 1)
     if {'deaf', 'shut-in', 'shut-out'} & set(habits):

@@ -100,6 +100,76 @@ def test_no_verdict(daemon, queue, handlers, payload, reason):
     handlers.wait_up(3)
 
 
+LATE = """
+import os, signal, sys
+folder, report = sys.argv[1:]
+def end(*_):
+    os.write(3, report.encode() + b'\\n')
+    os._exit(0)
+signal.signal(signal.SIGTERM, end)
+os.write(3, b'ready\\n')
+os.read(0, 1000)
+open(folder + '/has', 'w').close()
+while True:
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize('report', ['1 ok', '1 dead too late'])
+def test_late_report(daemon, queue, handlers, folder, leat, report):
+    """If a task ends the process, a report on it in the grace period changes nothing."""
+    (folder / 'late.py').write_text(LATE)
+    command = f'exec /usr/bin/python3 -IS {folder}/late.py {folder} "{report}"'
+    worker = daemon({**handlers.config(command=command, timeout='1h', kill_grace='300ms'), **SHORT_LEASE,
+                     **ONCE}).wait_ready()
+    [tid] = add(queue, 'ok')
+    wait_until((folder / 'has').exists)
+    assert leat('cancel', tid).returncode == 0
+    worker.wait_log(f'task {tid}: attempt 1 ended: cancelled')
+    queue.add({'payload': 'ok', 'timeout': '100ms'})
+    assert wait_letters(queue)[0].cause == 'timeout' and queue.counter('succeeded') == 0
+
+
+def test_two_reports_at_the_end(daemon, queue, handlers, folder):
+    """The first of two reports counts, also if leatd sees them after the end of the process."""
+    worker = daemon({**handlers.config(timeout='1h'), **ONCE}).wait_ready()
+    add(queue, f'hold {folder}/go;twice;early 1 dead;end 0', 'ok')
+    [record] = handlers.wait_records(1)
+    worker.stop()
+    (folder / 'go').touch()
+    wait_until(lambda: not processes.alive(record['pid']))
+    worker.cont()
+    wait_succeeded(queue, 2)
+    assert not letters(queue)
+
+
+ENDING = """
+import json, os, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.write(3, b'ready\\n')
+for line in sys.stdin:
+    with open(sys.argv[1], 'a') as file:
+        file.write(json.dumps({**json.loads(line), 'pid': os.getpid()}) + '\\n')
+    if json.loads(line)['fields']['payload'] == 'flood':
+        os.write(1, b'x' * 30000)
+"""
+
+
+def test_no_task_for_a_process_that_wrote_too_much(daemon, queue, handlers, folder):
+    """A process that has already written too much, which leatd sees when it hands another task over, does not
+    get this task."""
+    (folder / 'ending.py').write_text(ENDING)
+    command = f'exec /usr/bin/python3 -IS {folder}/ending.py {handlers.folder}/records'
+    daemon({**handlers.config(batch=2, timeout='1h', kill_grace='300ms', command=command),
+            'output': {'rate': 1024, 'max_output': 20000, 'at_max': 'kill'}}).wait_ready()
+    add(queue, 'flood')
+    [first] = handlers.wait_records(1)
+    [tid] = add(queue, 'other')
+    wait_until(lambda: tid in [record['tid'] for record in handlers.records()])
+    [record, *_] = [record for record in handlers.records() if record['tid'] == tid]
+    assert record['pid'] != first['pid'] and record['attempt'] == 1
+
+
 def test_unread_records_go_back(daemon, queue, folder, handlers):
     """A record that the process had not read when it ended goes back with nothing counted."""
     program = folder / 'program'
@@ -126,7 +196,8 @@ def test_unread_records_go_back(daemon, queue, folder, handlers):
 
 @pytest.mark.parametrize('habit, line', [
     ('deaf', 'has not read a task within its timeout'), ('shut-in', 'closed its standard input'),
-    ('shut-out', 'closed descriptor 3'), ('babble', 'writes other lines than reports')])
+    ('shut-out', 'closed descriptor 3'), ('babble', 'writes other lines than reports'),
+    ('endless', 'writes other lines than reports')])
 def test_faults(daemon, queue, handlers, habit, line):
     """A process that breaks the protocol is ended, the log says what to do, and no task is lost or blamed.
     leatd goes on meanwhile: a correct command gets the task after a reload."""
@@ -186,6 +257,18 @@ def test_killed_between_tasks(daemon, queue, handlers):
     wait_succeeded(queue, 2)
 
 
+def test_ends_when_ready(daemon, queue, handlers, folder):
+    """A process that exits as soon as it is ready, without any task, has failed; the worker goes on when the
+    command is mended."""
+    command = f'echo ready >&3; [ -e {folder}/go ] || exit 0; {handlers.command()}'
+    worker = daemon(handlers.config(command=command)).wait_ready()
+    add(queue, 'ok')
+    worker.wait_log('ended before its first task: exit 0; starting another in 1 s')
+    (folder / 'go').touch()
+    wait_succeeded(queue, 1)
+    assert queue.counter('retried') == 0
+
+
 def test_exits_between_tasks(daemon, queue, handlers):
     """A process may end by itself with status 0 between tasks; another one starts when it is needed."""
     worker = daemon(handlers.config('once')).wait_ready()
@@ -232,6 +315,16 @@ def test_stubborn(daemon, queue, handlers):
     wait_until(lambda: not processes.alive(first))
 
 
+def test_stubborn_processes_are_few(daemon, queue, handlers):
+    """Processes that go on after the end of the file do not become more and more: the last one is replaced
+    later."""
+    daemon(handlers.config('stay', resident_tasks=1, kill_grace='5s')).wait_ready()
+    for count in range(1, 41):
+        add(queue, 'ok')
+        wait_succeeded(queue, count)
+        assert len([pid for pid in handlers.up() if processes.alive(pid)]) <= 2
+
+
 def test_reload(daemon, queue, handlers, folder):
     """A reload that changes the command replaces the processes; one that changes nothing of theirs does not."""
     worker = daemon(handlers.config()).wait_ready()
@@ -246,6 +339,15 @@ def test_reload(daemon, queue, handlers, folder):
     add(queue, 'ok')
     wait_succeeded(queue, 3)
     assert handlers.records()[-1]['pid'] == handlers.up()[1] and queue.counter('retried') == 0
+
+
+def test_reload_with_fewer_slots(daemon, queue, handlers):
+    """If a reload changes the command and has fewer slots, no former process stays."""
+    worker = daemon(handlers.config(slots=4)).wait_ready()
+    former = handlers.wait_up(4)
+    reload(worker, handlers.config('chatty', slots=2))
+    wait_until(lambda: sorted(handlers.ends()) == sorted(former))
+    assert len(handlers.wait_up(6)) == 6
 
 
 def test_reload_switches(daemon, queue, handlers, folder):

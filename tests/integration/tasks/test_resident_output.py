@@ -53,6 +53,14 @@ def test_tails(daemon, queue, handlers):
         b'say one': (b'one\n', b''), b'say two': (b'two\n', b'too\n'), b'say three': (b'three\n', b'')}
 
 
+def test_tail_without_a_task(daemon, queue, handlers):
+    """What a process wrote while it had no task is in no dead letter."""
+    daemon({**handlers.config(command=f'echo before >&2; {handlers.command()}'), **ONCE}).wait_ready()
+    add(queue, 'say one;dead 1')
+    [letter] = wait_letters(queue)
+    assert (letter.tail('stdout'), letter.tail('stderr')) == (b'one\n', b'')
+
+
 def test_files(daemon, queue, handlers, folder):
     """With to = file, each task has its own file, and output without a task goes to the log."""
     files = folder / 'files'
