@@ -103,7 +103,7 @@ def test_a_relative_home(daemon, queue, folder):
     worker = daemon(env={'HOME': 'tmp'}).wait_ready()
     queue.add({'command': where(folder / 'out')})
     assert told(folder / 'out') == ['/', '/', '/']
-    assert 'home tmp: tasks cannot enter it' in worker.log()
+    worker.wait_log('home tmp: tasks cannot enter it')
 
 
 def test_a_home_that_is_created_later(homed, queue, folder, home):
