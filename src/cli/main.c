@@ -151,8 +151,8 @@ static int take_version(const struct cli *cli, const struct cli_option *option, 
 static int run(struct cli *cli, int argc, char **argv)
 {
     static const struct cli_option options[] = {
-        {"--help", 'h', CLI_NO_VALUE, .take = take_help},
-        {"--version", 'V', CLI_NO_VALUE, .take = take_version},
+        {"--help", 'h', .value = CLI_NO_VALUE, .take = take_help},
+        {"--version", 'V', .value = CLI_NO_VALUE, .take = take_version},
         {0},
     };
     int status = cli_options(cli, argc, argv, CLI_WORDS, options);

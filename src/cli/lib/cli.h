@@ -66,8 +66,8 @@ enum cli_value { CLI_VALUE, CLI_NO_VALUE, CLI_MAY_HAVE_VALUE };
 struct cli_option {
     const char *name;     /* such as "--limit"; NULL ends a table */
     char letter;          /* 0: none */
-    enum cli_value value; /* CLI_NO_VALUE for all with a flag */
     bool repeats;         /* may be given several times, with one value each */
+    enum cli_value value; /* CLI_NO_VALUE for all with a flag */
     bool *flag;           /* becomes true */
     const char **text;    /* becomes the value, which is not copied */
     int64_t *duration_ms; /* becomes the value in ms */

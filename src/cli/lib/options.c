@@ -203,7 +203,7 @@ int cli_options(struct cli *cli, int argc, char **argv, enum cli_operands operan
         {"--queue", 'q', .text = &cli->source.queue},
         {"--redis", .text = &cli->source.url},
         {"--password-file", .text = &cli->source.password_file},
-        {"--help", 'h', CLI_NO_VALUE, .take = print_help},
+        {"--help", 'h', .value = CLI_NO_VALUE, .take = print_help},
         {0},
     };
     struct known known = {0};
@@ -216,7 +216,10 @@ int cli_options(struct cli *cli, int argc, char **argv, enum cli_operands operan
     while (status == EX_OK &&
            (letter = getopt_long(argc, argv, known.letters, known.options, NULL)) != -1) {
         const struct cli_option *option = find(&known, letter);
-        status = option ? note_given(cli, &known, option) : bad_option(cli, argv, letter, &known);
+        if (!option) {
+            return bad_option(cli, argv, letter, &known);
+        }
+        status = note_given(cli, &known, option);
         status = status == EX_OK ? apply(cli, option) : status;
     }
     return status == EX_OK ? check_operands(cli, argc, argv, operands) : status;

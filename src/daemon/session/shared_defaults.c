@@ -89,7 +89,7 @@ static void add_difference(struct buffer *differences, const char *name, const c
                            const char *ours)
 {
     const struct shared_setting *setting = shared_setting_find(name);
-    char shown[SHARED_TEXT_SIZE], our_shown[SHARED_TEXT_SIZE];
+    char shown[SHARED_TEXT_SIZE] = "", our_shown[SHARED_TEXT_SIZE] = "";
     if (setting) {
         shared_setting_show(setting, value, shown);
         shared_setting_show(setting, ours, our_shown);
