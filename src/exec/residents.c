@@ -430,6 +430,7 @@ void residents_reload(struct residents *residents, const struct config *former)
         } else if (other && is_fresh(resident)) {
             wear(residents, resident);
         }
+        resident_reload(resident->child);
     }
     residents->wanted = slots_of(residents);
     residents->wait_s = 0;

@@ -238,6 +238,9 @@ void resident_babbles(struct child *child);
 /* Its timer has fired. */
 void resident_due(struct child *child);
 
+/* The config was replaced, so it may be due earlier. */
+void resident_reload(struct child *child);
+
 /* Returns the only task in its hands, or NULL. */
 struct attempt *resident_only(const struct child *child);
 

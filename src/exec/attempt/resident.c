@@ -565,6 +565,13 @@ static bool end_late(struct child *child, int64_t now_ns)
     return false;
 }
 
+void resident_reload(struct child *child)
+{
+    if (is_running(child)) {
+        set_timer(child, next_due_ns(child));
+    }
+}
+
 void resident_due(struct child *child)
 {
     struct resident *resident = child->resident;

@@ -341,6 +341,17 @@ def test_reload(daemon, queue, handlers, folder):
     assert handlers.records()[-1]['pid'] == handlers.up()[1] and queue.counter('retried') == 0
 
 
+def test_reload_of_idle_time(daemon, queue, handlers):
+    """A reload that sets resident_idle or resident_age counts for processes that run."""
+    worker = daemon(handlers.config()).wait_ready()
+    add(queue, 'ok')
+    wait_succeeded(queue, 1)
+    reload(worker, handlers.config(resident_age='1s'))
+    wait_until(lambda: len(handlers.ends()) >= 1)
+    reload(worker, handlers.config(resident_idle='100ms'))
+    wait_until(lambda: handlers.ends() == handlers.up())
+
+
 def test_reload_with_fewer_slots(daemon, queue, handlers):
     """If a reload changes the command and has fewer slots, no former process stays."""
     worker = daemon(handlers.config(slots=4)).wait_ready()
