@@ -22,6 +22,7 @@
 enum { PLACE = 3, ROUNDS = 500, TICKS = 3 };
 
 static struct guard_shared *shared; /* too large for a stack */
+static char worker[32];             /* another one in each process that runs these tests */
 
 static void wait_ns(int64_t ns)
 {
@@ -35,6 +36,7 @@ static int set_up(void **state)
     shared = calloc(1, sizeof *shared);
     assert_non_null(shared);
     shared->bound = PLACE + 1;
+    (void)snprintf(worker, sizeof worker, "w:%d:a", (int)getpid());
     return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? 0 : -1;
 }
 
@@ -257,11 +259,13 @@ static void test_stray_that_executes(void **state)
     (void)state;
     struct guard_entry *slot = &shared->entries[PLACE];
     char *const nothing[] = {NULL};
-    const char *const then[] = {"LEAT_WORKER=w:1:a LEAT_TASK=1-2 LEAT_FENCE=1", ""};
+    char tags[80];
+    (void)snprintf(tags, sizeof tags, "LEAT_WORKER=%s LEAT_TASK=1-2 LEAT_FENCE=1", worker);
+    const char *const then[] = {tags, ""};
     for (int others = 0; others < 2; others++) {
         int input;
         slot->tag =
-            env_tag_attempt(env_tag_worker("w:1:a"), &(struct task){.tid = "1-2", .fence = 1});
+            env_tag_attempt(env_tag_worker(worker), &(struct task){.tid = "1-2", .fence = 1});
         guard_entry_arm(slot, GUARD_NEVER);
         slot->born_ns = clock_boot_ns();
         slot->ended_ns = slot->born_ns;
@@ -291,8 +295,10 @@ static void test_near(void **state)
 {
     (void)state;
     struct guard_entry *slot = &shared->entries[PLACE];
-    char *const tag[] = {"LEAT_WORKER=w:1:a", "LEAT_TASK=1-2", "LEAT_FENCE=1", NULL};
-    slot->tag = env_tag_attempt(env_tag_worker("w:1:a"), &(struct task){.tid = "1-2", .fence = 1});
+    char worker_tag[64];
+    char *const tag[] = {worker_tag, "LEAT_TASK=1-2", "LEAT_FENCE=1", NULL};
+    (void)snprintf(worker_tag, sizeof worker_tag, "LEAT_WORKER=%s", worker);
+    slot->tag = env_tag_attempt(env_tag_worker(worker), &(struct task){.tid = "1-2", .fence = 1});
     for (int daemon = 0; daemon < 2; daemon++) {
         pid_t member;
         int input;
