@@ -2,8 +2,10 @@
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import subprocess
+from pathlib import Path
 
 from .polling import wait_until
 
@@ -58,6 +60,12 @@ def name(pid):
             return file.read().rstrip('\n')
     except (FileNotFoundError, ProcessLookupError):
         return ''
+
+
+def waits(pid):
+    """How often the process has waited for something: its voluntary context switches."""
+    text = Path(f'/proc/{pid}/status').read_text()
+    return int(re.search(r'^voluntary_ctxt_switches:\s*(\d+)', text, re.MULTILINE)[1])
 
 
 def arguments(pid):
