@@ -195,7 +195,7 @@ int options_parse(int argc, char **argv, struct options *options)
         {"redis", required_argument, NULL, OPTION_REDIS},
         {"password-file", required_argument, NULL, OPTION_PASSWORD_FILE},
         {"test", no_argument, NULL, 't'},
-        {PROGRAM_TAKE_OVER + 2, no_argument, NULL, OPTION_TAKE_OVER},
+        {&PROGRAM_TAKE_OVER[2], no_argument, NULL, OPTION_TAKE_OVER},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0}};
