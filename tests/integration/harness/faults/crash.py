@@ -1,6 +1,5 @@
 """Rounds of tasks in a daemon that is killed at one of its calls, and what must be true when the next one has
 started."""
-import os
 import signal
 import time
 from pathlib import Path
@@ -112,11 +111,14 @@ class Crash:
         return worker, killed
 
     def stop(self, worker):
-        """Stops the worker: no process and no lock is left."""
+        """Stops the worker: no process and no lock is left. The files of dead workers are removed: a start looks
+        after each of them, and would make more calls in each round."""
         processes.send(int(consumer_of(worker).split(':')[1]), signal.SIGTERM)
         self.await_end(worker)
         files = self.folder / 'state' / 'emails'
-        assert not [name for name in os.listdir(files) if is_locked(files / name)]
+        for path in files.iterdir():
+            assert not is_locked(path)
+            path.unlink()
 
     def sweep(self, quick, when, early=False):
         """Rounds until the daemon was not killed in two of them; one round may make a call less than another."""
