@@ -35,7 +35,7 @@ struct upgrade_events {
     void *context;
 };
 
-/* What it needs; nothing is owned. */
+/* The parts that an upgrade uses; nothing is owned. */
 struct upgrade_surroundings {
     struct ev_loop *loop;
     const struct options *options;

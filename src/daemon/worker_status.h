@@ -26,7 +26,7 @@ struct worker_status {
     const struct claim_loop *claim_loop;
 };
 
-/* What keeps this worker, not the queue, from claiming and starting tasks. */
+/* An obstacle that keeps this worker, not the queue, from claiming and starting tasks. */
 enum worker_obstacle {
     OBSTACLE_NONE,
     OBSTACLE_STOPPING,

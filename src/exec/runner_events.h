@@ -1,5 +1,5 @@
 /*
- * What a runner (exec/runner.h) tells its owner.
+ * The events that a runner (exec/runner.h) tells its owner.
  */
 #ifndef LEAT_EXEC_RUNNER_EVENTS_H
 #define LEAT_EXEC_RUNNER_EVENTS_H

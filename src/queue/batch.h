@@ -32,7 +32,7 @@ bool batch_may_share(const struct config *config, const struct task *task);
  * limited need their own. */
 bool batch_may_reside(const struct config *config, const struct task *task, bool pipes);
 
-/* What the record of a resident process says in addition to the task. */
+/* The part of the record of a resident process that is not the task. */
 struct batch_record {
     uint64_t number; /* from 1 on */
     int64_t max_attempts;

@@ -120,7 +120,7 @@ void queue_list(struct command *command, const struct queue *queue, const char *
 void queue_dead_last(struct command *command, const struct queue *queue);
 void queue_show(struct command *command, const struct queue *queue, const char *tid,
                 const char *cursor);
-/* What stops a "task", a "lane" or the "queue". name: of the task or lane, or nothing. */
+/* Asks what stops a "task", a "lane" or the "queue". name: of the task or lane, or nothing. */
 void queue_ask_why(struct command *command, const struct queue *queue, const char *what,
                    struct bytes name);
 /* The tasks whose ids begin with these digits. cursor: "" at first. */

@@ -24,7 +24,7 @@ enum keyring_verdict {
     KEYRING_FAILED,  /* unknown, because libcrypto failed */
 };
 
-/* What Redis remembers of a valid signature, so that it is valid for one task only. */
+/* Redis remembers this of a valid signature, so that it is valid for one task only. */
 struct keyring_mark {
     unsigned char mark[16]; /* the beginning of its MAC */
     int64_t not_after_ms;

@@ -307,7 +307,7 @@ static void explain_candidate(struct explanation *explanation)
     }
 }
 
-/* What leat_claim would refuse, and what nobody can read. */
+/* The task is one that leat_claim would refuse, or that nobody can read. */
 static void explain_refusal(struct explanation *explanation)
 {
     struct bytes refusal = fields_bytes(explanation->status.figures, "refusal");

@@ -1,5 +1,5 @@
 /*
- * What stops a whole queue, or one lane.
+ * The reasons that stop a whole queue, or one lane.
  */
 #include "view/explain_queue.h"
 

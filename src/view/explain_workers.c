@@ -1,5 +1,5 @@
 /*
- * What stops the workers of a queue, if none of them has a free slot.
+ * The reasons that stop the workers of a queue, if none of them has a free slot.
  */
 #include "view/explain_workers.h"
 
@@ -34,7 +34,7 @@ static const char *obstacle_of(const struct status_worker *worker)
     return worker->capacity >= 0 && worker->running >= worker->capacity ? "full" : NULL;
 }
 
-/* Of a drained host: since when, and by whom. */
+/* For a drained host: since when, and by whom. */
 static void add_drain(struct explain_reason *reason, const struct status *status, const char *host)
 {
     char name[300];

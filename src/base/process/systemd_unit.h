@@ -1,5 +1,5 @@
 /*
- * What systemd says about a unit.
+ * The state of a unit, as systemd says it.
  */
 #ifndef LEAT_BASE_PROCESS_SYSTEMD_UNIT_H
 #define LEAT_BASE_PROCESS_SYSTEMD_UNIT_H

@@ -10,7 +10,7 @@
 
 #define WHY_SIZE 256
 
-/* What a user can do who has a right. */
+/* A right, and what a user can do who has it. */
 static const char *const may[] = {
     [QUEUE_PROBE_READ] = "read tasks",
     [QUEUE_PROBE_ADD] = "add tasks",

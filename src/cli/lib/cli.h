@@ -79,7 +79,7 @@ struct cli_option {
     const struct cli_option *more; /* of the end of a table: other options, for this context */
 };
 
-/* What follows the options. */
+/* The operands, which follow the options. */
 enum cli_operands {
     CLI_NO_OPERANDS,
     CLI_OPERANDS, /* may also stand between options */

@@ -42,7 +42,7 @@ static const char help[] =
     "  2   unknown: no such task or lane, and no result was kept\n"
     "  64  wrong usage\n" CLI_EXITS;
 
-/* What the command explains, and as what. */
+/* The thing that the command explains, and its kind. */
 struct asked {
     enum explain_subject subject;
     const char *what; /* of leat_explain */

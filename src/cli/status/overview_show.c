@@ -87,7 +87,7 @@ static int render_table(const struct overview *overview, const struct output *ou
     return result;
 }
 
-/* What is not healthy, a line each: "! QUEUE: problem". */
+/* Prints a line for each problem: "! QUEUE: problem". */
 static void render_problems(const struct overview_line *line, size_t width, struct buffer *out)
 {
     const char *at = line->reason.data, *end;

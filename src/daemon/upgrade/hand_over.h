@@ -1,6 +1,6 @@
 /*
- * What two daemons of one service tell each other when one replaces the other: packets on a socket
- * between them. The old daemon makes the socket; the new one finds it as HAND_OVER_FD.
+ * The packets that two daemons of one service send each other when one replaces the other, on a
+ * socket between them. The old daemon makes the socket; the new one finds it as HAND_OVER_FD.
  *
  *   old    →  new    OFFER     the first packet; it waits in the socket when the new program starts
  *   new    →  old    READY     it could take tasks now; or REFUSED, and it ends

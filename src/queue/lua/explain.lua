@@ -103,7 +103,7 @@ local function add_unique(q, task, add)
   add('holder_until_ms', until_ms and str(until_ms) or '0')
 end
 
--- Of a task that was lost with a worker: whether it starts on an empty worker only, and who runs such tasks.
+-- For a task that was lost with a worker: whether it starts on an empty worker only, and who runs such tasks.
 local function add_candidate(q, task, workers, add)
   local found = {}
   add('is_alone', task.crashes + 1 >= leat.read_max_crashes(q) and 1 or 0)

@@ -33,7 +33,7 @@ local function tag_text(tag)
   return string.format('%.17g', tag)
 end
 
--- What conf says of all lanes: 'lane:*' (LANE_DEFAULT), the settings of those with a name that have none of their own, and
+-- Settings in conf for all lanes: 'lane:*' (LANE_DEFAULT), the settings of those with a name that have none of their own, and
 -- 'lanes_only' (LANES_ONLY): with 'named', a lane without settings of its own is none.
 function LAZY.lane_conf(q)
   q.lane_conf = {

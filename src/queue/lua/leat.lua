@@ -269,7 +269,7 @@ local function stream_of(q, token)
   fail('BADARG not an entry token: ' .. shown(token))
 end
 
--- What leat knows of a task besides its fields, and how many values are the task's. Returns nil if the trailing
+-- The fields of leat that follow those of a task, and how many values are the task's. Returns nil if the trailing
 -- fields are not leat's.
 local function trailer(fields)
   local n = #fields

@@ -17,7 +17,7 @@
 struct redisReply;
 struct client;
 
-/* What the caller adds to connecting and calling. */
+/* The part of connecting and calling that is the caller's. */
 struct client_setup {
     /* A connection was opened. Returns 0, or -1 with class and message: the client cannot be used
      * there. */

@@ -50,7 +50,7 @@ def do(words, index):
     if name == 'fork' and os.fork() == 0:
         os.setsid()
         trace('forked', str(os.getpid()))
-        time.sleep(1000)
+        signal.pause()
     if name == 'twice':
         tell(f'{index} ok')
     if name == 'early':
@@ -77,7 +77,7 @@ def main():
     if 'broken' in habits:
         sys.exit(int(habits[habits.index('broken') + 1]))
     if 'silent' in habits:
-        time.sleep(1000)
+        signal.pause()
     tell('ready')
     if 'shut-in' in habits:
         os.close(0)
@@ -88,7 +88,7 @@ def main():
     if 'babble' in habits or 'flood' in habits:
         flood(3 if 'babble' in habits else 1)
     if {'deaf', 'shut-in', 'shut-out'} & set(habits):
-        time.sleep(1000)
+        signal.pause()
     held = []
     for line in sys.stdin:
         held.append(run(line))
@@ -103,7 +103,7 @@ def main():
             return
     trace('ends', str(os.getpid()))
     if 'stay' in habits:
-        time.sleep(1000)
+        signal.pause()
 
 
 main()
