@@ -40,3 +40,26 @@ int bytes_compare(struct bytes left, struct bytes right)
 
     return order != 0 ? order : (left.size > right.size) - (left.size < right.size);
 }
+
+size_t bytes_whole(const char *text, size_t size, size_t limit)
+{
+    size_t back = 0;
+    unsigned char lead;
+
+    /* look for a lead byte among the last three whose sequence is longer than the rest of the text
+     */
+    while (size >= limit && back < 4 && back < size) {
+        lead = (unsigned char)text[size - 1 - back];
+        back++;
+        if ((lead & 0xc0) == 0x80) {
+            continue;
+        }
+        if ((lead >= 0xf0 && lead < 0xf8 && back < 4) ||
+            (lead >= 0xe0 && lead < 0xf0 && back < 3) ||
+            (lead >= 0xc0 && lead < 0xe0 && back < 2)) {
+            return size - back;
+        }
+        break;
+    }
+    return size;
+}

@@ -27,4 +27,8 @@ bool bytes_are_letters(struct bytes bytes, const char *others);
 /* Compares byte by byte; a beginning of the other comes first. Returns as memcmp. */
 int bytes_compare(struct bytes left, struct bytes right);
 
+/* The size of a text of at most `limit` bytes. If it has that many it may have been cut, so an
+ * incomplete UTF-8 sequence at its end does not count. */
+size_t bytes_whole(const char *text, size_t size, size_t limit);
+
 #endif

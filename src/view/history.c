@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "view/output_json.h"
 
 enum { ATTEMPT, WORKER, BEGUN, ENDED, CAUSE, STATUS, PARTS };
 
@@ -51,4 +52,27 @@ bool history_next(struct bytes history, size_t *at, struct history_line *line)
         }
     }
     return false;
+}
+
+static json_t *line_json(const struct history_line *line)
+{
+    json_t *object = json_pack("{s:I, s:I, s:I}", "attempt", (json_int_t)line->attempt, "begun_ms",
+                               (json_int_t)line->begun_ms, "ended_ms", (json_int_t)line->ended_ms);
+
+    output_put_bytes(&object, "worker", line->worker);
+    output_put_bytes(&object, "cause", line->cause);
+    output_put_bytes(&object, "status", line->status);
+    return object;
+}
+
+json_t *history_json(struct bytes history)
+{
+    json_t *array = json_array();
+    struct history_line line;
+    size_t at = 0;
+
+    while (history_next(history, &at, &line)) {
+        output_push(&array, line_json(&line));
+    }
+    return array;
 }

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "base/bytes.h"
 
 /* One attempt. The bytes point into the history; a status of "-" means that there is none. */
@@ -19,5 +21,8 @@ struct history_line {
 /* Reads the next valid line and moves *at, which is 0 at first, past it. Returns false at the end.
  */
 bool history_next(struct bytes history, size_t *at, struct history_line *line);
+
+/* Returns an array of objects, or NULL without memory. */
+json_t *history_json(struct bytes history);
 
 #endif

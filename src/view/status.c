@@ -12,6 +12,7 @@
 
 #include "view/reply_fields.h"
 
+#define DRAIN_PREFIX "drain:"
 #define STATUS_BUSY 5 /* index of this element; replies of earlier libraries lack it */
 
 static void copy_text(const json_t *heartbeat, const char *name, char *text, size_t size)
@@ -188,4 +189,14 @@ bool status_is_disabled(const struct status_worker *worker)
         }
     }
     return false;
+}
+
+void status_drained_host(const struct status *status, size_t index, char host[STATUS_DRAINED_SIZE])
+{
+    struct bytes name = fields_name_at(status->conf, index);
+    size_t size = sizeof DRAIN_PREFIX - 1;
+    bool drains = name.size > size && memcmp(name.data, DRAIN_PREFIX, size) == 0;
+
+    bytes_copy(drains ? (struct bytes){name.data + size, name.size - size} : (struct bytes){"", 0},
+               host, STATUS_DRAINED_SIZE);
 }

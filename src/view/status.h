@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
+#include "base/buffer.h"
 #include "view/reply_fields.h"
 
 struct redisReply;
@@ -42,7 +45,26 @@ void status_free(struct status *status);
 
 int64_t status_figure(const struct status *status, const char *name);
 
+/* Writes the host that a setting drains, "*" for all, or "" if it is another setting. index: of a
+ * member of conf. */
+#define STATUS_DRAINED_SIZE 300
+void status_drained_host(const struct status *status, size_t index, char host[STATUS_DRAINED_SIZE]);
+
 /* True if the worker reports that it can take no tasks until an operator solves a problem. */
 bool status_is_disabled(const struct status_worker *worker);
+
+/* −1: no limit. */
+struct status_limits {
+    int64_t max_ready, max_oldest_ms, max_dead;
+};
+
+/* Appends the problems, one per line; nothing if the queue is healthy. group: of the configuration.
+ */
+int status_problems(const struct status *status, const char *group,
+                    const struct status_limits *limits, struct buffer *problems);
+
+/* As leat status --json has it. Returns a new reference, or NULL without memory. */
+json_t *status_json(const struct status *status, const struct buffer *problems,
+                    const char *queue_name);
 
 #endif

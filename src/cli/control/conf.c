@@ -13,13 +13,13 @@
 #include "cli/lib/audit.h"
 #include "cli/lib/output.h"
 #include "cli/lib/queues.h"
-#include "cli/lib/reply_json.h"
 #include "cli/lib/text.h"
 #include "config/types/limits.h"
 #include "config/types/shared_setting.h"
 #include "queue/calls.h"
 #include "queue/shared/limits.h"
 #include "view/reply_fields.h"
+#include "view/reply_json.h"
 
 static const char help[] =
     "Usage: leat conf [OPTION]... [NAME VALUE]\n"

@@ -38,7 +38,7 @@ bool dead_table_add(struct dead_table *dead, const struct redisReply *row)
     rows_add_cause(table, row);
     table_printf(table, "%lld", (long long)fields_number(row, "attempts", 0));
     rows_add_command(table, row);
-    table_add(table, reason.data, text_whole(reason.data, reason.size, QUEUE_PREVIEW));
+    table_add(table, reason.data, bytes_whole(reason.data, reason.size, QUEUE_PREVIEW));
     return true;
 }
 

@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "base/buffer.h"
-#include "queue/task.h"
+#include "view/output_json.h"
 
 struct output {
     bool terminal;
@@ -26,18 +26,8 @@ struct output output_look(void);
  * an append to the buffer had failed. */
 int output_write(const struct buffer *buffer);
 
-/* Add a member or an element. Without memory, or if the value is NULL, they free *json and set it
- * to NULL; if it is NULL, they only free the value. So it suffices to pass the result on to
- * output_json. */
-void output_put(json_t **object, const char *name, json_t *value);
-void output_push(json_t **array, json_t *value);
-
-/* Sets the member NAME to the bytes if they are UTF-8, or else NAME_base64. */
-void output_put_bytes(json_t **object, const char *name, struct bytes bytes);
-
-/* Appends the value, with jansson's flags, and drops the reference. A value of NULL means that
- * there was no memory. Returns 0, or EX_OSERR after printing the error: do not use the text then.
- */
+/* Like output_json_append. Returns 0, or EX_OSERR after printing the error: do not use the text
+ * then. */
 int output_json_text(json_t *value, size_t flags, struct buffer *text);
 
 /* Writes the value, indented or on one line, and a newline, and drops the reference. A value of

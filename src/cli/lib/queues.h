@@ -1,18 +1,14 @@
 /*
- * The queues that have a file in /etc/leat, and which of them a command is for.
+ * Which of the queues that have a file in /etc/leat a command is for.
  */
 #ifndef LEAT_CLI_LIB_QUEUES_H
 #define LEAT_CLI_LIB_QUEUES_H
 
 #include <stdbool.h>
-#include <stddef.h>
+
+#include "config/file/queues.h"
 
 struct cli;
-
-/* Lists their names, sorted, for queues_free. *error is errno if the folder cannot be read, or else
- * 0. Returns the number of names. */
-size_t queues_list(char ***names, int *error);
-void queues_free(char **names, size_t count);
 
 /* Prints that there are no queues; error comes from queues_list. Returns EX_CONFIG. */
 int queues_none(int error);

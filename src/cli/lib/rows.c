@@ -9,7 +9,6 @@
 #include <hiredis/hiredis.h>
 
 #include "cli/lib/output.h"
-#include "cli/lib/reply_json.h"
 #include "queue/calls.h"
 #include "queue/shared/limits.h"
 #include "queue/task.h"
@@ -110,48 +109,6 @@ int rows_walk_lane(struct cli *cli, const char *lane, bool whole, rows_visit *vi
                : walk_from(cli, "ready", whole, cursor, 'l', visit, context, &walk.more);
 }
 
-struct bytes rows_command(const struct redisReply *row)
-{
-    struct bytes whole = fields_bytes(row, "whole_command");
-
-    return whole.size > 0 ? whole : fields_bytes(row, "command");
-}
-
-/* Replaces the preview of the payload by one that ends with a whole character. */
-static void put_starts(json_t **object, const struct redisReply *row)
-{
-    struct bytes payload = fields_bytes(row, "payload_start");
-
-    (void)json_object_del(*object, "payload_start_base64");
-    (void)json_object_del(*object, "payload_start");
-    (void)json_object_del(*object, "fields_start_base64");
-    payload.size = text_whole(payload.data, payload.size, QUEUE_PREVIEW);
-    output_put(object, "fields_start", fields_pairs_json(fields_find(row, "fields_start")));
-    output_put_bytes(object, "payload_start", payload);
-}
-
-json_t *rows_json(const struct redisReply *row)
-{
-    json_t *object = fields_json(row);
-    struct bytes command = rows_command(row);
-
-    put_starts(&object, row);
-    if (command.size < QUEUE_PREVIEW) {
-        return object;
-    }
-
-    /* a preview may end inside a character, which would turn all of it into base64 */
-    (void)json_object_del(object, "command_base64");
-    (void)json_object_del(object, "whole_command");
-    (void)json_object_del(object, "whole_command_base64");
-    if (command.size == QUEUE_PREVIEW) {
-        command.size = text_whole(command.data, command.size, QUEUE_PREVIEW);
-        output_put(&object, "command_cut", json_true());
-    }
-    output_put_bytes(&object, "command", command);
-    return object;
-}
-
 /* Appends "  NAME=VALUE". Fields that are options of the task are left out. */
 static void add_field(struct buffer *text, struct bytes name, struct bytes value)
 {
@@ -162,7 +119,7 @@ static void add_field(struct buffer *text, struct bytes name, struct bytes value
         (void)buffer_append_text(text, text->size > 0 ? "  " : "");
         (void)buffer_append(text, name.data, name.size);
         (void)buffer_append_text(text, "=");
-        (void)buffer_append(text, value.data, text_whole(value.data, value.size, FIELD_PREVIEW));
+        (void)buffer_append(text, value.data, bytes_whole(value.data, value.size, FIELD_PREVIEW));
     }
 }
 
@@ -174,14 +131,15 @@ void rows_add_command(struct table *table, const struct redisReply *row)
     struct buffer text = BUFFER_INIT;
 
     /* a failed append marks the buffer */
-    (void)buffer_append(&text, command.data, text_whole(command.data, command.size, QUEUE_PREVIEW));
+    (void)buffer_append(&text, command.data,
+                        bytes_whole(command.data, command.size, QUEUE_PREVIEW));
     for (size_t i = 0; i < fields_count(fields); i++) {
         add_field(&text, fields_name_at(fields, i), fields_value(fields_value_at(fields, i)));
     }
     if (payload.size > 0) {
         (void)buffer_append_text(&text, text.size > 0 ? "  < " : "< ");
         (void)buffer_append(&text, payload.data,
-                            text_whole(payload.data, payload.size, QUEUE_PREVIEW));
+                            bytes_whole(payload.data, payload.size, QUEUE_PREVIEW));
     }
     if (text.size == 0) {
         (void)buffer_append_text(&text, "(no command, no payload)");

@@ -11,6 +11,7 @@
 
 #include "cli/lib/cli.h"
 #include "cli/lib/table.h"
+#include "view/rows_json.h"
 
 /* Called for each row. Returns true to continue. */
 typedef bool rows_visit(void *context, const struct redisReply *row);
@@ -23,14 +24,6 @@ int rows_walk(struct cli *cli, const char *what, bool whole, rows_visit *visit, 
 /* The same for the ready tasks that wait in a lane, and then for all that wait in none: the lane's
  * next one may be among these. */
 int rows_walk_lane(struct cli *cli, const char *lane, bool whole, rows_visit *visit, void *context);
-
-/* The whole command if the row has it, or else its preview. */
-struct bytes rows_command(const struct redisReply *row);
-
-/* The row as JSON, with command_cut if it has only a preview of the command. A row without
- * whole_command does not tell whether a command of QUEUE_PREVIEW bytes was cut, so that gets
- * command_cut too. Returns NULL without memory. */
-json_t *rows_json(const struct redisReply *row);
 
 /* Add a cell: the command of the task with its fields and the beginning of its payload, or how long
  * ago a time was. */

@@ -35,8 +35,4 @@ int text_wrap(struct buffer *text, size_t start, size_t width);
 /* Starts a style; TEXT_PLAIN ends it. Appends nothing without color. */
 int text_style(struct buffer *out, enum text_style style, bool color);
 
-/* The size of a text of at most `limit` bytes. If it has that many it may have been cut, so an
- * incomplete UTF-8 sequence at its end does not count. */
-size_t text_whole(const char *text, size_t size, size_t limit);
-
 #endif

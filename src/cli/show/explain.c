@@ -11,10 +11,10 @@
 
 #include "cli/lib/cli.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_json.h"
 #include "cli/lib/text.h"
 #include "cli/show/history.h"
 #include "queue/calls.h"
+#include "view/reply_json.h"
 
 #define BLOCKED 1 /* exit status */
 #define UNKNOWN 2 /* exit status */

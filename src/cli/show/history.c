@@ -1,5 +1,5 @@
 /*
- * The attempts of a task that have ended, as a table and as JSON.
+ * The attempts of a task that have ended, as a table.
  */
 #include "cli/show/history.h"
 
@@ -59,27 +59,4 @@ void history_workers(struct bytes history, void (*visit)(void *context, struct b
     while (history_next(history, &at, &line)) {
         visit(context, line.worker);
     }
-}
-
-static json_t *line_json(const struct history_line *line)
-{
-    json_t *object = json_pack("{s:I, s:I, s:I}", "attempt", (json_int_t)line->attempt, "begun_ms",
-                               (json_int_t)line->begun_ms, "ended_ms", (json_int_t)line->ended_ms);
-
-    output_put_bytes(&object, "worker", line->worker);
-    output_put_bytes(&object, "cause", line->cause);
-    output_put_bytes(&object, "status", line->status);
-    return object;
-}
-
-json_t *history_json(struct bytes history)
-{
-    json_t *array = json_array();
-    struct history_line line;
-    size_t at = 0;
-
-    while (history_next(history, &at, &line)) {
-        output_push(&array, line_json(&line));
-    }
-    return array;
 }

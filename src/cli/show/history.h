@@ -1,14 +1,13 @@
 /*
- * The attempts of a task that have ended, as a table and as JSON; see view/history.h.
+ * The attempts of a task that have ended, as a table; see view/history.h.
  */
 #ifndef LEAT_CLI_SHOW_HISTORY_H
 #define LEAT_CLI_SHOW_HISTORY_H
 
-#include <jansson.h>
-
 #include "base/buffer.h"
 #include "cli/lib/output.h"
 #include "queue/task.h"
+#include "view/history.h"
 
 /* Appends a table with a title, or nothing if no attempt has ended. Returns 0, or -1 without
  * memory. */
@@ -17,8 +16,5 @@ int history_render(struct bytes history, const struct output *output, struct buf
 /* Calls visit with the worker of each attempt. */
 void history_workers(struct bytes history, void (*visit)(void *context, struct bytes worker),
                      void *context);
-
-/* Returns an array of objects, or NULL without memory. */
-json_t *history_json(struct bytes history);
 
 #endif

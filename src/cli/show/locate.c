@@ -13,9 +13,9 @@
 #include "cli/show/show.h"
 #include "queue/calls.h"
 #include "view/reply_fields.h"
+#include "view/task_view.h"
 
 #define CURSOR_SIZE 64
-#define FOUND_ELEMENTS 5
 #define ANYWHERE ""
 #define ALIVE "g0-0"
 #define DEAD "d0-0"
@@ -34,7 +34,7 @@ static struct redisReply *locate(struct cli *cli, const char *id, const char *wh
     do {
         queue_show(&command, &cli->queue, id, cursor);
         reply = cli_call(cli, &command, "cannot search for the task", 2, status);
-        if (!reply || reply->elements >= FOUND_ELEMENTS) {
+        if (!reply || reply->elements >= TASK_VIEW_ELEMENTS) {
             break;
         }
         bytes_copy(fields_value(reply->element[1]), cursor, sizeof cursor);

@@ -8,10 +8,10 @@
 
 #include "cli/lib/output.h"
 #include "cli/lib/text.h"
-#include "cli/show/usage.h"
 #include "queue/verdict.h"
 #include "view/moment.h"
 #include "view/reply_fields.h"
+#include "view/usage.h"
 
 #define WHY_WIDTH 13 /* width of most causes */
 

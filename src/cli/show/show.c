@@ -10,12 +10,12 @@
 
 #include "base/clock.h"
 #include "cli/lib/output.h"
-#include "cli/lib/reply_json.h"
 #include "cli/lib/text.h"
 #include "cli/show/history.h"
-#include "cli/show/usage.h"
 #include "view/moment.h"
 #include "view/reply_fields.h"
+#include "view/task_view.h"
+#include "view/usage.h"
 
 #define TEXT_SHOWN 4096 /* bytes of a printable payload */
 #define RAW_SHOWN 256   /* bytes of a binary payload */
@@ -41,17 +41,6 @@ static const char help[] =
     "  0   success\n"
     "  1   there is no such task, or it has no payload\n"
     "  64  wrong usage\n" CLI_EXITS;
-
-/* The parts of a reply of leat_show. They point into the reply. */
-struct found {
-    const struct redisReply *row, *fields;
-    struct bytes history;
-};
-
-static struct found read_found(const struct redisReply *reply)
-{
-    return (struct found){reply->element[2], reply->element[3], fields_value(reply->element[4])};
-}
 
 /* ---- for people */
 
@@ -133,7 +122,7 @@ static void add_block(struct buffer *out, const char *title, struct bytes value)
 
     /* a failed append marks the buffer */
     if (printable && shown < value.size) {
-        shown = text_whole(value.data, shown, shown);
+        shown = bytes_whole(value.data, shown, shown);
     }
     (void)text_append(out, title, strlen(title));
     (void)buffer_printf(out, " (%zu bytes%s", value.size, printable ? "" : ", not text");
@@ -165,7 +154,7 @@ static void add_fields(struct buffer *out, const struct redisReply *fields)
     }
 }
 
-static int print_text(const struct found *found)
+static int print_text(const struct task_view *found)
 {
     struct output output = output_look();
     struct buffer page = BUFFER_INIT;
@@ -192,31 +181,6 @@ static int print_text(const struct found *found)
     return status;
 }
 
-/* ---- as JSON */
-
-/* Leaves out the preview of the command, since the fields contain the whole command. */
-static json_t *found_json(const struct found *found)
-{
-    json_t *object = fields_json(found->row);
-    json_t *begun = json_object_get(object, "begun");
-    struct bytes usage = fields_bytes(found->row, "usage");
-
-    /* a dead letter calls it begun; in JSON, names of times end in _ms */
-    if (begun) {
-        output_put(&object, "begun_ms", json_incref(begun));
-    }
-    (void)json_object_del(object, "begun");
-    /* either of them may be missing */
-    (void)json_object_del(object, "command_base64");
-    (void)json_object_del(object, "command");
-    if (usage.size > 0) {
-        output_put(&object, "usage", usage_json(usage));
-    }
-    output_put(&object, "fields", fields_pairs_json(found->fields));
-    output_put(&object, "history", history_json(found->history));
-    return object;
-}
-
 /* ---- the command */
 
 static int print_payload(const char *id, const struct redisReply *fields)
@@ -237,7 +201,7 @@ static int print_payload(const char *id, const struct redisReply *fields)
 int show_task(struct cli *cli, const char *id, const struct show_options *options)
 {
     struct redisReply *reply;
-    struct found found;
+    struct task_view found;
     int status = cli_connect(cli);
 
     if (status != EX_OK) {
@@ -247,11 +211,11 @@ int show_task(struct cli *cli, const char *id, const struct show_options *option
     if (!reply) {
         return status;
     }
-    found = read_found(reply);
+    found = task_view_read(reply);
     if (options->payload) {
         status = print_payload(id, found.fields);
     } else if (options->json) {
-        status = output_json(found_json(&found), true);
+        status = output_json(task_view_json(&found), true);
     } else {
         status = print_text(&found);
     }
@@ -263,13 +227,13 @@ int show_letter(struct cli *cli, const struct dead_letter *letter, struct rows_a
 {
     int status;
     struct redisReply *reply = show_locate_letter(cli, letter, &status);
-    struct found found;
+    struct task_view found;
 
     if (!reply) {
         return status != EX_OK ? status : SHOW_NOT_FOUND;
     }
-    found = read_found(reply);
-    status = array ? rows_array_add(array, found_json(&found)) : print_text(&found);
+    found = task_view_read(reply);
+    status = array ? rows_array_add(array, task_view_json(&found)) : print_text(&found);
     freeReplyObject(reply);
     return status;
 }

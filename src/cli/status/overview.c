@@ -39,7 +39,7 @@ struct round {
     bool failed;           /* there was no memory */
 };
 
-static void note(struct overview_line *line, enum overview_state state, int exit_status)
+static void note(struct overview_line *line, enum queue_state state, int exit_status)
 {
     line->state = state;
     line->exit_status = exit_status;
@@ -49,12 +49,7 @@ static void note(struct overview_line *line, enum overview_state state, int exit
 
 static void note_failure(struct overview_line *line, enum redis_error error, const char *why)
 {
-    enum overview_state state = error == REDIS_ERROR_LOST ? OVERVIEW_UNREACHABLE
-                                : error == REDIS_ERROR_DENIED || error == REDIS_ERROR_NO_LOAD
-                                    ? OVERVIEW_DENIED
-                                    : OVERVIEW_FAILED;
-
-    note(line, state, cli_status_of(error));
+    note(line, queue_state_of_error(error), cli_status_of(error));
     /* a failed append marks the buffer */
     (void)buffer_printf(&line->reason, "%s; %s", why, redis_error_advice(error, false));
 }
@@ -74,9 +69,9 @@ static int note_figures(const struct asked *asked, const struct status *status)
         return -1;
     }
     if (line->reason.size > 0) {
-        note(line, OVERVIEW_UNHEALTHY, STATUS_EXIT_UNHEALTHY);
+        note(line, QUEUE_STATE_UNHEALTHY, STATUS_EXIT_UNHEALTHY);
     } else if (status->paused_ms > 0) {
-        note(line, OVERVIEW_PAUSED, EX_OK);
+        note(line, QUEUE_STATE_PAUSED, EX_OK);
     }
     line->page = status_json(status, &line->reason, line->name);
     return line->page ? 0 : -1;
@@ -89,7 +84,7 @@ static void read_answer(struct asked *asked, const struct redisReply *reply)
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < STATUS_ELEMENTS ||
         reply->element[0]->type != REDIS_REPLY_INTEGER ||
         reply->element[0]->integer != QUEUE_PROTOCOL) {
-        note(asked->line, OVERVIEW_FAILED, EX_PROTOCOL);
+        note(asked->line, QUEUE_STATE_FAILED, EX_PROTOCOL);
         /* a failed append marks the buffer */
         (void)buffer_append_text(&asked->line->reason,
                                  "the queue's library is of another version: install the same "
@@ -129,7 +124,7 @@ static void note_invalid(struct overview_line *line, const struct buffer *errors
 {
     const char *end = errors->size > 0 ? memchr(errors->data, '\n', errors->size) : NULL;
 
-    note(line, OVERVIEW_INVALID, EX_CONFIG);
+    note(line, QUEUE_STATE_INVALID, EX_CONFIG);
     /* a failed append marks the buffer */
     if (end) {
         (void)buffer_append(&line->reason, errors->data, (size_t)(end - errors->data));

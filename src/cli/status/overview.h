@@ -12,22 +12,12 @@
 #include "base/buffer.h"
 #include "cli/lib/output.h"
 #include "cli/status/status.h"
-
-/* The states after OVERVIEW_PAUSED have no figures. */
-enum overview_state {
-    OVERVIEW_HEALTHY,
-    OVERVIEW_UNHEALTHY,
-    OVERVIEW_PAUSED,
-    OVERVIEW_INVALID,     /* its file cannot be read, or has errors */
-    OVERVIEW_UNREACHABLE, /* its Redis */
-    OVERVIEW_DENIED,      /* by its Redis */
-    OVERVIEW_FAILED,      /* otherwise */
-};
+#include "view/queue_state.h"
 
 /* One queue as it was answered. */
 struct overview_line {
     char *name; /* of its file; owned */
-    enum overview_state state;
+    enum queue_state state;
     int exit_status; /* what leat -q NAME status would return */
     int64_t ready, running, delayed, dead, oldest_ms;
     size_t live_workers;

@@ -9,19 +9,11 @@
 
 enum column { QUEUE, STATE, READY, RUNNING, DELAYED, DEAD, WORKERS, OLDEST, COLUMNS };
 
-static const char *const state_names[] = {[OVERVIEW_HEALTHY] = "healthy",
-                                          [OVERVIEW_UNHEALTHY] = "unhealthy",
-                                          [OVERVIEW_PAUSED] = "paused",
-                                          [OVERVIEW_INVALID] = "invalid",
-                                          [OVERVIEW_UNREACHABLE] = "unreachable",
-                                          [OVERVIEW_DENIED] = "denied",
-                                          [OVERVIEW_FAILED] = "failed"};
-
-static enum text_style state_style(enum overview_state state)
+static enum text_style state_style(enum queue_state state)
 {
-    return state == OVERVIEW_HEALTHY  ? TEXT_GREEN
-           : state == OVERVIEW_PAUSED ? TEXT_YELLOW
-                                      : TEXT_RED;
+    return state == QUEUE_STATE_HEALTHY  ? TEXT_GREEN
+           : state == QUEUE_STATE_PAUSED ? TEXT_YELLOW
+                                         : TEXT_RED;
 }
 
 static void add_figure(struct table *table, const struct overview_line *line, enum column column)
@@ -51,7 +43,7 @@ static void add_figure(struct table *table, const struct overview_line *line, en
 static void add_line(struct table *table, const struct overview_line *line)
 {
     table_add(table, line->name, strlen(line->name));
-    table_printf(table, "%s", state_names[line->state]);
+    table_printf(table, "%s", queue_state_name(line->state));
     table_style(table, state_style(line->state));
     if (!line->page) {
         table_add(table, line->reason.data, line->reason.size);
@@ -115,7 +107,7 @@ int overview_render(const struct overview *overview, const struct output *output
         return -1;
     }
     for (size_t i = 0; i < overview->count; i++) {
-        if (overview->lines[i].state == OVERVIEW_UNHEALTHY) {
+        if (overview->lines[i].state == QUEUE_STATE_UNHEALTHY) {
             render_problems(&overview->lines[i], output->width, out);
         }
     }
@@ -130,7 +122,7 @@ static json_t *line_json(const struct overview_line *line)
         return json_incref(line->page);
     }
     object = json_pack("{s:s, s:b, s:s, s:i}", "queue", line->name, "healthy", 0, "state",
-                       state_names[line->state], "exit", line->exit_status);
+                       queue_state_name(line->state), "exit", line->exit_status);
     output_put_bytes(&object, "error", buffer_bytes(&line->reason));
     return object;
 }

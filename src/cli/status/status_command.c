@@ -15,6 +15,7 @@
 #include "cli/lib/queues.h"
 #include "cli/status/lanes.h"
 #include "cli/status/overview.h"
+#include "queue/calls.h"
 
 #define DEFAULT_INTERVAL_MS 2000
 #define DEFAULT_LANES 10
@@ -61,6 +62,14 @@ struct status_options {
     struct status_limits limits;
     char **words; /* of the command line */
 };
+
+struct redisReply *status_call(struct cli *cli, int *status)
+{
+    struct command command = {0};
+
+    queue_status(&command, &cli->queue);
+    return cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, status);
+}
 
 /* Cuts the page to the height of the terminal, so that its top does not scroll away. */
 static void crop(struct buffer *page, size_t height)

@@ -1,18 +1,14 @@
 /*
- * leat status: the page of one queue, as text and as JSON.
+ * leat status: the page of one queue, as text.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/lib/reply_json.h"
 #include "cli/lib/table.h"
 #include "cli/status/status.h"
 #include "view/moment.h"
 #include "view/reply_fields.h"
-
-#define DRAIN_PREFIX "drain:"
-#define DRAINED_SIZE 300
 
 static void render_figure(const struct status *status, const char *name, enum text_style style,
                           const char *note, bool color, struct buffer *out)
@@ -181,17 +177,6 @@ static void render_by(struct bytes by, struct buffer *out)
     (void)text_append(out, by.data, by.size);
 }
 
-/* The host that this setting drains, "*" for all, or "" if it is another setting. */
-static void drained_host(const struct status *status, size_t index, char host[DRAINED_SIZE])
-{
-    struct bytes name = fields_name_at(status->conf, index);
-    size_t size = sizeof DRAIN_PREFIX - 1;
-    bool drains = name.size > size && memcmp(name.data, DRAIN_PREFIX, size) == 0;
-
-    bytes_copy(drains ? (struct bytes){name.data + size, name.size - size} : (struct bytes){"", 0},
-               host, DRAINED_SIZE);
-}
-
 /* Lists the drained hosts. */
 static void render_drained(const struct status *status, struct buffer *out)
 {
@@ -199,9 +184,9 @@ static void render_drained(const struct status *status, struct buffer *out)
 
     /* a failed append marks the buffer */
     for (size_t i = 0; i < fields_count(status->conf); i++) {
-        char host[DRAINED_SIZE], time[MOMENT_SIZE];
+        char host[STATUS_DRAINED_SIZE], time[MOMENT_SIZE];
         struct bytes by;
-        drained_host(status, i, host);
+        status_drained_host(status, i, host);
         if (!*host) {
             continue;
         }
@@ -337,110 +322,4 @@ int status_render(const struct status *status, const struct buffer *problems, co
     render_conf(status, out);
     render_totals(status, out);
     return text_wrap(out, start, output->width);
-}
-
-/* ---- JSON */
-
-/* Members that the heartbeat does not have are left out. */
-static json_t *worker_json(const struct status_worker *worker)
-{
-    const struct {
-        const char *name;
-        int64_t value;
-    } numbers[] = {
-        {"pid", worker->pid},
-        {"running", worker->running},
-        {"slots", worker->slots},
-        {"capacity", worker->capacity},
-        {"started_ms", worker->started_ms},
-        {"succeeded", worker->succeeded},
-        {"failed", worker->failed},
-        {"cancelled", worker->cancelled},
-        {"beat_ms", worker->heartbeat_ms},
-    };
-    json_t *object =
-        json_pack("{s:s, s:s, s:b, s:b, s:f, s:s}", "host", worker->host, "state", worker->state,
-                  "live", (int)worker->live, "drained", (int)worker->drained, "rate", worker->rate,
-                  "version", worker->version);
-
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        if (numbers[i].value >= 0) {
-            output_put(&object, numbers[i].name, json_integer((json_int_t)numbers[i].value));
-        }
-    }
-    return object;
-}
-
-static json_t *workers_json(const struct status *status)
-{
-    json_t *array = json_array();
-
-    for (size_t i = 0; i < status->worker_count; i++) {
-        output_push(&array, worker_json(&status->workers[i]));
-    }
-    return array;
-}
-
-static json_t *lines_json(const struct buffer *lines)
-{
-    json_t *array = json_array();
-    size_t start = 0;
-
-    for (size_t i = 0; i < lines->size; i++) {
-        if (lines->data[i] == '\n') {
-            output_push(&array, json_stringn(lines->data + start, i - start));
-            start = i + 1;
-        }
-    }
-    return array;
-}
-
-/* {host: operator who drained it}, if it is known. */
-static json_t *drained_by_json(const struct status *status)
-{
-    json_t *object = json_object();
-
-    for (size_t i = 0; i < fields_count(status->conf); i++) {
-        char host[DRAINED_SIZE];
-        struct bytes by;
-        drained_host(status, i, host);
-        (void)fields_stamp(fields_value(fields_value_at(status->conf, i)), &by);
-        if (*host && by.size > 0) {
-            output_put_bytes(&object, host, by);
-        }
-    }
-    return object;
-}
-
-/* The drained hosts; "*" for all. */
-static json_t *drained_json(const struct status *status)
-{
-    json_t *array = json_array();
-
-    for (size_t i = 0; i < fields_count(status->conf); i++) {
-        char host[DRAINED_SIZE];
-        drained_host(status, i, host);
-        if (*host) {
-            output_push(&array, json_string(host));
-        }
-    }
-    return array;
-}
-
-json_t *status_json(const struct status *status, const struct buffer *problems,
-                    const char *queue_name)
-{
-    /* json_pack takes each reference with 'o', also if another one is missing */
-    json_t *object = json_pack(
-        "{s:s, s:I, s:b, s:o, s:b, s:I, s:o, s:o, s:f, s:o, s:o, s:o}", "queue", queue_name,
-        "now_ms", (json_int_t)status->now_ms, "healthy", (int)(problems->size == 0), "problems",
-        lines_json(problems), "paused", (int)(status->paused_ms > 0), "paused_since_ms",
-        (json_int_t)status->paused_ms, "drained", drained_json(status), "drained_by",
-        drained_by_json(status), "rate", status->rate, "figures", fields_json(status->figures),
-        "workers", workers_json(status), "conf", fields_json(status->conf));
-
-    if (status->paused_by.size > 0) {
-        output_put_bytes(&object, "paused_by", status->paused_by);
-    }
-    return object;
 }

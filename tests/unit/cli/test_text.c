@@ -68,21 +68,21 @@ static void test_width(void **state)
     assert_int_equal(text_fit(text, 6, 2), 1);
     assert_int_equal(text_fit(text, 6, 3), 4);
     assert_int_equal(text_fit(text, 6, 100), 6);
-    assert_int_equal(text_whole(text, 6, 6), 6);
-    assert_int_equal(text_whole(text, 5, 5), 4);
-    assert_int_equal(text_whole(text, 3, 3), 1);
-    assert_int_equal(text_whole(text, 2, 2), 1);
-    assert_int_equal(text_whole("", 0, 0), 0);
+    assert_int_equal(bytes_whole(text, 6, 6), 6);
+    assert_int_equal(bytes_whole(text, 5, 5), 4);
+    assert_int_equal(bytes_whole(text, 3, 3), 1);
+    assert_int_equal(bytes_whole(text, 2, 2), 1);
+    assert_int_equal(bytes_whole("", 0, 0), 0);
 }
 
 /* Goal: only what was cut loses its end, and only if this can begin a character. */
 static void test_whole_keeps_other_bytes(void **state)
 {
     (void)state;
-    assert_int_equal(text_whole("caf\xe9", 4, 64), 4);
-    assert_int_equal(text_whole("caf\xe9", 4, 4), 3);
-    assert_int_equal(text_whole("\xff", 1, 1), 1);
-    assert_int_equal(text_whole("a\xf9\x80", 3, 3), 3);
+    assert_int_equal(bytes_whole("caf\xe9", 4, 64), 4);
+    assert_int_equal(bytes_whole("caf\xe9", 4, 4), 3);
+    assert_int_equal(bytes_whole("\xff", 1, 1), 1);
+    assert_int_equal(bytes_whole("a\xf9\x80", 3, 3), 3);
 }
 
 /* Goal: columns are as wide as their content; the flexible one shrinks if the line is too long. */

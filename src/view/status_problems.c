@@ -1,23 +1,11 @@
 /*
- * leat status: calls leat_status, and finds problems.
+ * Problems of a queue and of its workers.
  */
-#include <hiredis/hiredis.h>
-
+#include "base/escape.h"
 #include "base/units.h"
-#include "cli/lib/cli.h"
-#include "cli/lib/text.h"
-#include "cli/status/status.h"
-#include "queue/calls.h"
 #include "view/moment.h"
 #include "view/reply_fields.h"
-
-struct redisReply *status_call(struct cli *cli, int *status)
-{
-    struct command command = {0};
-
-    queue_status(&command, &cli->queue);
-    return cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, status);
-}
+#include "view/status.h"
 
 /* Live workers come before lost ones. */
 static void check_workers(const struct status *status, struct buffer *problems)
@@ -46,7 +34,7 @@ static void check_group(const struct status *status, const char *group, struct b
     /* a failed append marks the buffer */
     if (theirs.size > 0 && !bytes_equal(theirs, group)) {
         (void)buffer_append_text(problems, "the workers' group is ");
-        (void)text_append(problems, theirs.data, theirs.size);
+        (void)escape_append(problems, theirs.data, theirs.size);
         (void)buffer_printf(problems, ", not %s; change [queue] group in the configuration\n",
                             group);
     } else if (status_figure(status, "other_groups") > 0) {

@@ -1,7 +1,7 @@
 /*
  * Resources that a task has used, as text and as JSON.
  */
-#include "cli/show/usage.h"
+#include "view/usage.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,14 +1,14 @@
 /*
  * Lists of names and values in replies, as JSON.
  */
-#include "cli/lib/reply_json.h"
+#include "view/reply_json.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>
 
-#include "cli/lib/output.h"
+#include "view/output_json.h"
 #include "view/reply_fields.h"
 
 /* Other members are text, even if they look like a number: a label or an exit status may. */

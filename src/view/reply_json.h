@@ -1,8 +1,8 @@
 /*
  * Lists of names and values in replies, as JSON.
  */
-#ifndef LEAT_CLI_LIB_REPLY_JSON_H
-#define LEAT_CLI_LIB_REPLY_JSON_H
+#ifndef LEAT_VIEW_REPLY_JSON_H
+#define LEAT_VIEW_REPLY_JSON_H
 
 #include <jansson.h>
 

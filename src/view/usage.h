@@ -1,8 +1,8 @@
 /*
  * Resources that a task has used, as its worker reported: "cpu_us 1200 max_rss 4096 …".
  */
-#ifndef LEAT_CLI_SHOW_USAGE_H
-#define LEAT_CLI_SHOW_USAGE_H
+#ifndef LEAT_VIEW_USAGE_H
+#define LEAT_VIEW_USAGE_H
 
 #include <jansson.h>
 

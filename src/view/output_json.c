@@ -1,0 +1,67 @@
+/*
+ * JSON of objects and lists that may lack memory, and of bytes that may not be text.
+ */
+#include "view/output_json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/base64.h"
+
+#define DECIMALS 15 /* digits of a decimal number that a double keeps */
+
+static void keep_if(json_t **json, bool fine)
+{
+    if (!fine) {
+        json_decref(*json);
+        *json = NULL;
+    }
+}
+
+void output_put(json_t **object, const char *name, json_t *value)
+{
+    keep_if(object, json_object_set_new(*object, name, value) == 0);
+}
+
+void output_push(json_t **array, json_t *value)
+{
+    keep_if(array, json_array_append_new(*array, value) == 0);
+}
+
+void output_put_bytes(json_t **object, const char *name, struct bytes bytes)
+{
+    const char *data = bytes.data ? bytes.data : "";
+    json_t *value = json_stringn(data, bytes.size);
+    char long_name[128], *encoded;
+
+    if (value) {
+        output_put(object, name, value);
+        return;
+    }
+
+    /* any text form would lose bytes that are not UTF-8 */
+    encoded = base64_encode(data, bytes.size);
+    if (snprintf(long_name, sizeof long_name, "%s_base64", name) < (int)sizeof long_name) {
+        output_put(object, long_name, encoded ? json_string(encoded) : NULL);
+    } else {
+        keep_if(object, false);
+    }
+    free(encoded);
+}
+
+static int append_piece(const char *text, size_t size, void *context)
+{
+    return buffer_append(context, text, size);
+}
+
+int output_json_append(json_t *value, size_t flags, struct buffer *text)
+{
+    int result = value ? json_dump_callback(value, append_piece, text,
+                                            flags | JSON_ENSURE_ASCII | JSON_ENCODE_ANY |
+                                                JSON_REAL_PRECISION(DECIMALS))
+                       : -1;
+
+    json_decref(value);
+    /* jansson 2.14 does not check whether it could write the names of members, the buffer does */
+    return result == 0 && !text->failed ? 0 : -1;
+}
