@@ -651,6 +651,7 @@ int main(int argc, char **argv)
         return EX_OSERR; /* stderr may be missing, so nothing can be printed */
     }
     struct options options = {0};
+    (void)rights_hide(); /* before it has a password; serve() tries again, and says if it cannot */
     int code = options_parse(argc, argv, &options);
     if (code < 0) {
         code = serve(&options);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/escape.h"
+#include "daemon/upgrade/hand_over.h"
 #include "daemon/upgrade/program.h"
 
 static const char usage[] =
@@ -187,6 +188,19 @@ static int find_program(struct options *options, char *const *argv)
     return options->program ? -1 : out_of_memory();
 }
 
+/* The process that this one replaces was started with LEAT_REDIS, and has sent it. */
+static int take_server(struct options *options)
+{
+    char *url = NULL;
+    if (options->takes_over && hand_over_receive_server(HAND_OVER_FD, &url)) {
+        return out_of_memory();
+    }
+    if (url) {
+        config_source_set_variable(&options->source, url);
+    }
+    return -1;
+}
+
 int options_parse(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {
@@ -212,6 +226,7 @@ int options_parse(int argc, char **argv, struct options *options)
             refuse("unexpected argument: %s; name the queue with -q, or its configuration with -c",
                    argv[optind]);
     }
+    code = code < 0 ? take_server(options) : code;
     code = code < 0 ? check(&options->source) : code;
     code = code < 0 ? find_program(options, argv) : code;
     return code < 0 ? find_path(options) : code;

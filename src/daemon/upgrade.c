@@ -150,7 +150,6 @@ static void start_successor(struct upgrade *upgrade)
     const struct confinement *confinement = around->confinement;
     const struct program program = {.path = around->options->program,
                                     .arguments = around->options->arguments,
-                                    .redis = around->options->source.variable,
                                     .nofile = around->nofile};
     const struct successor_events events = {.ready = on_ready,
                                             .failed = on_failed,
@@ -167,7 +166,8 @@ static void start_successor(struct upgrade *upgrade)
                               .gid = confinement->gid,
                               .groups = (uint32_t)confinement->group_count};
     copy_version(offer.version, LEAT_VERSION);
-    upgrade->successor = successor_new(around->loop, &program, &offer, &events);
+    upgrade->successor =
+        successor_new(around->loop, &program, &offer, around->options->source.variable, &events);
     if (!upgrade->successor) {
         fail(upgrade, strerror(errno));
     }

@@ -28,6 +28,12 @@ int config_source_open(struct config_source *source)
     return given && !source->variable ? -1 : 0;
 }
 
+void config_source_set_variable(struct config_source *source, char *value)
+{
+    config_source_close(source);
+    source->variable = value;
+}
+
 void config_source_close(struct config_source *source)
 {
     strings_free(&source->variable);

@@ -37,6 +37,9 @@ struct config_source {
  * child process gets it. Returns 0, or -1 if memory ran out. */
 int config_source_open(struct config_source *source);
 
+/* Sets the variable, and takes ownership of it. */
+void config_source_set_variable(struct config_source *source, char *value);
+
 /* Wipes and frees the variable. */
 void config_source_close(struct config_source *source);
 

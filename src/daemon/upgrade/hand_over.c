@@ -4,6 +4,7 @@
 #include "daemon/upgrade/hand_over.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -80,4 +81,33 @@ int hand_over_receive(int socket, struct hand_over *packet, int fds[HAND_OVER_EL
     take_fds(&message, fds);
     end_texts(packet);
     return 1;
+}
+
+int hand_over_send_server(int socket, const char *url)
+{
+    uint32_t word = HAND_OVER_SERVER;
+    struct iovec parts[] = {{.iov_base = &word, .iov_len = sizeof word},
+                            {.iov_base = (void *)(uintptr_t)url, .iov_len = strlen(url)}};
+    const struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -1 : 0;
+}
+
+int hand_over_receive_server(int socket, char **url)
+{
+    uint32_t word = 0;
+    ssize_t size = recv(socket, &word, sizeof word, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
+    *url = NULL;
+    if (size < (ssize_t)sizeof word || word != HAND_OVER_SERVER) {
+        return 0;
+    }
+    char *text = calloc(1, (size_t)size + 1);
+    if (!text) {
+        return -1;
+    }
+    struct iovec parts[] = {{.iov_base = &word, .iov_len = sizeof word},
+                            {.iov_base = text, .iov_len = (size_t)size - sizeof word}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    (void)recvmsg(socket, &message, MSG_DONTWAIT); /* it is there */
+    *url = text;
+    return 0;
 }

@@ -2,13 +2,15 @@
  * The packets that two daemons of one service send each other when one replaces the other, on a
  * socket between them. The old daemon makes the socket; the new one finds it as HAND_OVER_FD.
  *
- *   old    →  new    OFFER     the first packet; it waits in the socket when the new program starts
+ *   old    →  new    SERVER    the value of LEAT_REDIS, if the old one was started with it
+ *   old    →  new    OFFER     these two wait in the socket when the new program starts
  *   new    →  old    READY     it could take tasks now; or REFUSED, and it ends
- *   old    →  new    OVER      take tasks from now on; the descriptors of other old daemons come
- * along old    →  new    MAIN      the service manager knows the new process as the main one old →
- * new    SLOTS     so many slots are still in use; also with every heartbeat either →  other RELOAD
- * the configuration was reloaded: reload it, too new    →  old    STOP      the service stops old
- * →  new    STOPPING  its stop may take that long
+ *   old    →  new    OVER      take tasks from now on; with sockets to other old daemons
+ *   old    →  new    MAIN      the service manager knows the new process as the main one
+ *   old    →  new    SLOTS     so many slots are still in use; also with every heartbeat
+ *   either →  other  RELOAD    the configuration was reloaded: reload it, too
+ *   new    →  old    STOP      the service stops
+ *   old    →  new    STOPPING  its stop may take that long
  *
  * The two may be of different versions. A packet only grows at its end, and each side reads as much
  * as it knows: members that the other one did not send are 0. A word that it does not know means
@@ -40,6 +42,7 @@ enum hand_over_word {
     HAND_OVER_RELOAD,
     HAND_OVER_STOP,
     HAND_OVER_STOPPING,
+    HAND_OVER_SERVER,
 };
 
 /* How many old daemons may run beside the main one. */
@@ -80,6 +83,13 @@ int hand_over_send(int socket, const struct hand_over *packet, const int *fds);
  * which the caller owns; -1 for those that are missing. Its texts end with NUL. Returns 1; 0 if
  * there is none now; or -1 if the other side is gone, or this is no such socket. */
 int hand_over_receive(int socket, struct hand_over *packet, int fds[HAND_OVER_ELDERS]);
+
+/* Sends SERVER, a packet of another form: the word, then the URL. Returns 0, or -1 with errno. */
+int hand_over_send_server(int socket, const char *url);
+
+/* Receives SERVER if that is the next packet. Sets *url, which the caller wipes and frees; or to
+ * NULL if there is none. Returns 0, or -1 without memory. */
+int hand_over_receive_server(int socket, char **url);
 
 /* Closes those that are not -1. */
 void hand_over_close(int fds[HAND_OVER_ELDERS]);

@@ -11,12 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/file/source.h"
 #include "daemon/upgrade/hand_over.h"
 
 enum { STACK_SIZE = 256 * 1024 };
-
-#define REDIS CONFIG_SOURCE_VARIABLE "="
 
 /* For the watchdog, this variable has the process id of the daemon. Without it, each process takes
  * itself for the one that is meant. */
@@ -26,7 +23,6 @@ struct start {
     const struct program *program;
     int socket;
     char **arguments, **environment; /* owned, not so their texts */
-    char *redis;                     /* owned; NULL: none */
 };
 
 /* ---- before the start */
@@ -62,7 +58,7 @@ static int make_arguments(struct start *start)
 static int make_environment(struct start *start)
 {
     size_t used = 0;
-    start->environment = calloc(count(environ) + 2, sizeof(char *));
+    start->environment = calloc(count(environ) + 1, sizeof(char *));
     if (!start->environment) {
         return -1;
     }
@@ -71,22 +67,11 @@ static int make_environment(struct start *start)
             start->environment[used++] = environ[i];
         }
     }
-    if (start->program->redis) {
-        if (asprintf(&start->redis, REDIS "%s", start->program->redis) < 0) {
-            start->redis = NULL;
-            return -1;
-        }
-        start->environment[used] = start->redis;
-    }
     return 0;
 }
 
 static void free_start(struct start *start)
 {
-    if (start->redis) {
-        explicit_bzero(start->redis, strlen(start->redis)); /* it may contain a password */
-    }
-    free(start->redis);
     free(start->arguments);
     free(start->environment);
 }

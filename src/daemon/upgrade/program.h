@@ -12,7 +12,6 @@
 struct program {
     const char *path;            /* of the file to execute */
     char *const *arguments;      /* the first one is not used; NULL ends them */
-    const char *redis;           /* a value for LEAT_REDIS; NULL: none */
     const struct rlimit *nofile; /* the limit of open files with which it starts */
 };
 

@@ -114,7 +114,7 @@ static void on_packets(void *context)
 /* Makes the sockets, and starts the program with the offer in one of them. Returns 0, or -1 with
  * errno. */
 static int start(struct successor *successor, const struct program *program,
-                 const struct hand_over *offer)
+                 const struct hand_over *offer, const char *server)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
@@ -123,6 +123,7 @@ static int start(struct successor *successor, const struct program *program,
     successor->socket = descriptor_above(descriptor_out_of_the_way(ends[0]), ABOVE);
     ends[1] = descriptor_above(ends[1], ABOVE);
     if (successor->socket >= 0 && ends[1] >= 0 &&
+        (!server || hand_over_send_server(successor->socket, server) == 0) &&
         hand_over_send(successor->socket, offer, NULL) == 0) {
         successor->pid = program_start(program, ends[1], &successor->pidfd);
     }
@@ -131,7 +132,7 @@ static int start(struct successor *successor, const struct program *program,
 }
 
 struct successor *successor_new(struct ev_loop *loop, const struct program *program,
-                                const struct hand_over *offer,
+                                const struct hand_over *offer, const char *server,
                                 const struct successor_events *events)
 {
     struct successor *successor = calloc(1, sizeof *successor);
@@ -140,7 +141,7 @@ struct successor *successor_new(struct ev_loop *loop, const struct program *prog
     }
     *successor =
         (struct successor){.loop = loop, .events = *events, .socket = -1, .pidfd = -1, .pid = -1};
-    if (start(successor, program, offer)) {
+    if (start(successor, program, offer, server)) {
         int error = errno;
         descriptor_close(&successor->socket);
         free(successor);

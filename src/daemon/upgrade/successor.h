@@ -25,9 +25,11 @@ struct successor_events {
     void *context;
 };
 
-/* Starts the program, and sends it the offer. Returns NULL with errno. */
+/* Starts the program, and sends it the offer. server: the value of LEAT_REDIS, which does not go
+ * into the new environment, where tasks of the same user could read it; NULL: none. Returns NULL
+ * with errno. */
 struct successor *successor_new(struct ev_loop *loop, const struct program *program,
-                                const struct hand_over *offer,
+                                const struct hand_over *offer, const char *server,
                                 const struct successor_events *events);
 
 pid_t successor_pid(const struct successor *successor);

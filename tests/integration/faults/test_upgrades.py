@@ -564,7 +564,8 @@ def test_surroundings(serve, tasks, queue, folder):
 
 
 def test_server_from_the_environment(folder, serve, redis_server, queue, manager, daemon):
-    """The URL in LEAT_REDIS, which may have a password, reaches the new process, and no task."""
+    """The URL in LEAT_REDIS, which may have a password, reaches the new process, and no task. It does not stand in
+    the new environment, which tasks of the same user can read until the process hides it."""
     one = daemon({'redis': {'socket': None}}, start=False,
                  env={**manager.environment(), 'LEAT_REDIS': f'unix://{redis_server.socket}'})
     one.source = ['-q', 'emails']
@@ -575,6 +576,10 @@ def test_server_from_the_environment(folder, serve, redis_server, queue, manager
     queue.add({'command': f'env > {path}.new; mv {path}.new {path}'})
     assert b'LEAT_REDIS' not in wait_file(path)
     assert b'unix:' not in open(f'/proc/{service.main}/environ', 'rb').read()
+    seen = folder / 'seen'
+    service.install_script(f'#!/bin/sh\nenv > {seen}\n')
+    service.refused()
+    assert seen.stat().st_size > 0 and 'unix:' not in seen.read_text()
 
 
 @needs_root
