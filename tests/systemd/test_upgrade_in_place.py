@@ -1,12 +1,20 @@
 """Upgrades in place under systemd: it follows the main process, and stop, reload and watchdog hold for all."""
+import os
+
 import pytest
 
 from harness.polling import wait_until
+from harness.short_leases import boot_s
 
 pytestmark = pytest.mark.xdist_group("systemd")
 
 PATIENT = {"queue": {"lease": "60s", "concurrency": 4}, "isolation": {"cgroup": "required"},
-           "retry": {"max_attempts": 1}}
+           "retry": {"max_attempts": 1}, "task": {"timeout": "1h"}}
+
+# the longest task: how many upgrades it survives, and for how many seconds it runs at least
+UPGRADES = int(os.environ.get("LEAT_UPGRADES", "5"))
+SECONDS = float(os.environ.get("LEAT_UPGRADE_SECONDS", "0"))
+LINE_S = max(0.02, SECONDS / 3000)  # it writes a line this often
 
 
 def upgrade(unit):
@@ -51,23 +59,27 @@ def is_alive(unit, pid):
 def test_task_survives_upgrades(unit):
     """A task that writes all the time survives several upgrades, each to a new file of the program: it runs once,
     and the journal has each of its lines once. Tasks in between run in the new processes. systemd restarts
-    nothing, and a stop leaves nothing."""
+    nothing, and a stop leaves nothing. LEAT_UPGRADES=10 LEAT_UPGRADE_SECONDS=600: ten upgrades in ten minutes."""
     unit.configure(**PATIENT).start()
     machine, first = unit.machine, unit.pid()
     file = path_of(unit, "long")
-    long = unit.add(f"touch {file}; i=0; while ! [ -e {file}.go ]; do i=$((i+1)); echo line $i; sleep 0.02; done; "
-                    f"echo $i > {file}.count")
+    long = unit.add(f"touch {file}; i=0; while ! [ -e {file}.go ]; do i=$((i+1)); echo line $i; sleep {LINE_S}; "
+                    f"done; echo $i > {file}.count")
     wait_until(machine.path(file).exists, 60, machine.tail)
-    pids = [first]
-    for number in range(5):
+    pids, begun = [first], boot_s()
+    for number in range(UPGRADES):
         pids.append(upgrade(unit))
         assert start_task(unit, f"short{number}") == pids[-1]
         let_go(unit, f"short{number}")
-    assert len(set(pids)) == 6 and is_alive(unit, first)
+        unit.event("TASK_SUCCEEDED", count=number + 1, timeout=120)
+        if number:  # all but the first and the last process end with their tasks
+            wait_until(lambda: not is_alive(unit, pids[number]), 60, machine.tail)
+        wait_until(lambda: boot_s() >= begun + SECONDS * (number + 1) / UPGRADES, SECONDS + 60)
+    assert len(set(pids)) == UPGRADES + 1 and is_alive(unit, first)
     program = machine.run("stat", "-Lc", "%i", f"/proc/{pids[-1]}/exe", "/usr/bin/leatd").stdout.split()
     assert program[0] == program[1]
     let_go(unit, "long")
-    ended = unit.event("TASK_SUCCEEDED", count=6, timeout=120)
+    ended = unit.event("TASK_SUCCEEDED", count=UPGRADES + 1, timeout=120)
     assert {record["LEAT_ATTEMPT"] for record in ended} == {"1"}
     wait_until(lambda: not is_alive(unit, first), message=machine.tail)
     count = int(machine.path(file + ".count").read_text())
