@@ -244,20 +244,20 @@ bench-scale: ## measure the limits of one machine: tasks, daemons, lanes (tests/
 	@tests/bench/run --build $(BUILD) --scale
 
 # ---- chaos: the task is linked statically, because most of the time of a run goes to starting tasks
-chaos: ## inject random faults and check invariants (CHAOS_SECONDS=60 CHAOS_SEED=N CHAOS_FAULTS=all,hosts)
+chaos: ## inject random faults and check invariants (CHAOS_SECONDS=60 CHAOS_SEED=N CHAOS_FAULTS=all,hosts,upgrades)
 	@$(SUBMAKE) deps-chaos
-	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task
+	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task $(BUILD)/tests/next/leatd
 	@tests/chaos/run --build $(BUILD) --seconds $(CHAOS_SECONDS) --faults $(CHAOS_FAULTS) \
 		$(if $(CHAOS_SEED),--seed $(CHAOS_SEED))
 
 chaos-seeds: ## run four short chaos tests with fixed seeds at the same time
 	@$(SUBMAKE) deps-chaos
-	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task
+	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task $(BUILD)/tests/next/leatd
 	@tests/chaos/seeds --build $(BUILD)
 
 chaos-mutants: ## check that chaos finds each of the bugs put into copies of leat
 	@$(SUBMAKE) deps-check
-	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task
+	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task $(BUILD)/tests/next/leatd
 	@tests/chaos/mutants --build $(BUILD)
 
 $(BUILD)/tests/chaos/task: tests/chaos/task.c

@@ -3,11 +3,14 @@
 Events, all with `t` and `e`:
 
     meta      lease_ns, late_ns (the machine's delay), max_attempts, max_crashes, permanent (an exit
-              code that is not retried), workers, wall_ns (wall clock less CLOCK_BOOTTIME)
+              code that is not retried), workers, slots, wall_ns (wall clock less CLOCK_BOOTTIME)
     invoke    n, payload, fails, code, kills, key ('' for none), bad (it may not start) is sent; then one of
               ok {n, what, tid}, fail {n} (it was refused), info {n} (the outcome is unknown)
     cancel    n, tid is sent; cancelled {n, state} its reply
-    up, down {status}  a daemon: w, pid
+    up, down {status}  a daemon: w, pid. up {former, program}: it has replaced the process former in an upgrade,
+              and is another worker; former goes on until its tasks have ended
+    asked     w, pid, program: pid is to be replaced by the program, which works if it is one of WORKS;
+              refused {why, elders}: it was not, and elders former processes still run
     fault     id, kind, w (-1: all; kind starved: the machine gave it no processor); healed {id}. At the end of
               those that FORGETS names, Redis has forgotten what happened since their beginning
     heal      all faults have ended; drained: the queue is empty
@@ -19,14 +22,19 @@ Events, all with `t` and `e`:
     final     left {place: count}, dead [{n, cause, attempts, crashes, payload, died_ms}], names, stats,
               orphans, zombies, descriptors [[w, at the start, at the end]]
 """
+import itertools
 from collections import Counter, defaultdict, namedtuple
 
 Violation = namedtuple('Violation', 'invariant n text')  # n: -1 if it is about no single task
 FINISHED = ('ok', 'cancelled')
 # faults that end a daemon, with its exit status; 75: Redis did not take all outcomes
-ENDS = {'kill': {-9}, 'guard-kill': {-9}, 'term': {0, 75}}
+ENDS = {'kill': {-9}, 'guard-kill': {-9}, 'term': {0, 75}, 'elder-kill': {-9}}
 NO_CRASH = 'redis-', 'pause'  # faults of kinds that begin so explain no crash
+WORKS, ELDERS = ('same', 'next'), 7  # programs that can replace a worker; so many former ones may run beside it
+# these must change nothing for tasks, so they explain nothing; the kill in an upgrade is a fault of its own
+NO_FAULT = 'upgrade', 'upgrade-broken', 'kill-in-upgrade'
 FORGETS = 'redis-forgets', 'redis-failover-loss'
+FOLLOW_NS = 10 ** 9  # so much later the rig may notice that a process has taken over
 CLOCK_NS = 10 ** 7  # resolution of the wall clock in ms
 MORE_DESCRIPTORS = 8
 BUSY = 500  # calls per second that bring no task; a few renewals, scans and wakeups are usual
@@ -96,6 +104,7 @@ class Facts:
         self.cancelled = {event['n'] for event in self.of['cancelled']
                           if event['state'] == 'cancelled' and not self.was_forgotten(event['t'])}
         self.index_of = {event['pid']: event['w'] for event in self.of['up']}
+        self.replaced = {event['former']: event['t'] for event in self.of['up'] if 'former' in event}
         self.faults = self._faults()
 
     def _forgotten(self):
@@ -153,6 +162,8 @@ class Facts:
         latest = self.of['heal'][0]['t'] if self.of['heal'] else self.final['t']
         found = []
         for event in self.of['fault']:
+            if event['kind'] in NO_FAULT:
+                continue
             found.append((event['t'], ends.get(event['id'], latest), event['w'], event['kind']))
         for event in self.of['kill']:
             found.append((event['t'], event['t'], self.index_of.get(event['code'], -1), 'killer'))
@@ -389,8 +400,11 @@ def remains(facts):
 def fallen(facts):
     """Daemons that ended without an order, or with a wrong status."""
     for down in facts.of['down']:
-        up = max(event['t'] for event in facts.of['up'] if event['pid'] == down['pid'] and event['t'] <= down['t'])
-        allowed = {-9} if any(event['code'] == down['pid'] for event in facts.of['kill']) else set()
+        late = FOLLOW_NS + facts.meta['late_ns']
+        up = max(event['t'] - late * ('former' in event) for event in facts.of['up']
+                 if event['pid'] == down['pid'] and event['t'] <= down['t'])
+        allowed = {0} if facts.replaced.get(down['pid'], down['t']) < down['t'] else set()
+        allowed |= {-9} if any(event['code'] == down['pid'] for event in facts.of['kill']) else set()
         for fault in facts.of['fault']:
             if fault['w'] == down['w'] and fault['kind'] in ENDS and up <= fault['t'] <= down['t']:
                 allowed.update(ENDS[fault['kind']])
@@ -438,8 +452,71 @@ def counters(facts):
             yield Violation('I10', -1, f'{name} is {stats.get(name, 0)}, and not from {least} to {most}')
 
 
+def chains(facts):
+    """{pid: first process} of processes that have replaced each other."""
+    first = {}
+    for event in facts.of['up']:
+        first[event['pid']] = first.get(event.get('former'), event['pid'])
+    return first
+
+
+def gone(facts):
+    """{pid: when it was killed, at the latest} of daemons that were."""
+    found = {}
+    for down in facts.of['down']:
+        kills = [event['t'] for event in facts.of['fault']
+                 if event['w'] == down['w'] and event['kind'] in ENDS and event['t'] <= down['t']]
+        kills += [event['t'] for event in facts.of['kill'] if event['code'] == down['pid']]
+        if down['status'] == -9:
+            found[down['pid']] = max(kills, default=down['t'])
+    return found
+
+
+def crowded(facts):
+    """(worker, time, runs) where processes that have replaced each other ran more tasks than there are slots."""
+    first, ends, steps = chains(facts), gone(facts), defaultdict(list)
+    for run in itertools.chain.from_iterable(facts.runs_of.values()):
+        end = min(run.end or run.last, ends.get(run.daemon, run.last))
+        if run.daemon in first and end > run.start:
+            steps[first[run.daemon]] += [(run.start, 1), (end, -1)]
+    for pid, changes in steps.items():
+        counts = itertools.accumulate(change for _, change in sorted(changes))
+        for (when, _), count in zip(sorted(changes), counts):
+            if count > facts.meta['slots']:
+                yield facts.index_of[pid], when, count
+                break
+
+
+def crossing(facts):
+    """Runs that an upgrade found in the process that it replaced."""
+    return [run for runs in facts.runs_of.values() for run in runs
+            if run.daemon in facts.replaced and run.start < facts.replaced[run.daemon] < run.last]
+
+
+def upgrades(facts):
+    """I11: a program that works replaces a worker unless a fault explains why not, one that does not work never
+    does, tasks go on meanwhile, and processes that have replaced each other use no more slots together than one
+    has."""
+    for run in crossing(facts):
+        w = facts.index_of[run.daemon]
+        if run.end is None and not facts.was_cancelled(run.n) and \
+                not facts.disturbances(w, run.start, run.last + facts.lease):
+            yield Violation('I11', run.n, f'was ended by an upgrade: {run}')
+    asked = sorted(facts.of['asked'], key=lambda event: event['t'])
+    for up in facts.of['up']:
+        if up.get('program', 'same') not in WORKS:
+            yield Violation('I11', -1, f'worker {up["w"]} was replaced by a program that {up["program"]}')
+    for refused in facts.of['refused']:
+        since = max(event['t'] for event in asked if event['pid'] == refused['pid'] and event['t'] <= refused['t'])
+        if refused['program'] in WORKS and refused['elders'] < ELDERS and \
+                not facts.disturbances(refused['w'], since, refused['t']):
+            yield Violation('I11', -1, f'worker {refused["w"]} was not upgraded: {refused["why"]}')
+    for w, when, count in crowded(facts):
+        yield Violation('I11', -1, f'worker {w} ran {count} tasks at {when / 1e9:.3f}')
+
+
 INVARIANTS = {'I1': lost, 'I2': unearned, 'I3': overlapping, 'I4': fences, 'I5': budgets, 'I6': repeated,
-              'I7': unique_keys, 'I8': remains, 'I9': recovery, 'I10': counters}
+              'I7': unique_keys, 'I8': remains, 'I9': recovery, 'I10': counters, 'I11': upgrades}
 
 
 def check(events):

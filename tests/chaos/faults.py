@@ -1,9 +1,11 @@
 """Faults, each a step that begins it and one that ends it; the plan of a run comes from its seed alone."""
 import contextlib
+import signal
 
 import redis
 
 from hosts import RESET, UNREACHABLE
+from services import BROKEN
 
 LEASE_S = 2.0
 WORKERS = 3
@@ -23,10 +25,16 @@ OF_ALL = {'pause': (1.1 * LEASE_S, 2 * LEASE_S)}
 # between hosts: each is equally likely to be shorter or longer than the lease
 OF_LINKS = dict.fromkeys(('link-silent', 'link-lost-to', 'link-lost-from', 'link-reset', 'link-unreachable',
                           'link-down', 'link-flaps'), ((0.1, 0.9 * LEASE_S), (1.1 * LEASE_S, 3 * LEASE_S)))
-KINDS = {**OF_WORKERS, **OF_WAYS, **OF_REDIS, **OF_ALL, **OF_LINKS}
-GROUPS = {'all': [*OF_WORKERS, *OF_WAYS, *OF_REDIS, *OF_ALL], 'hosts': list(OF_LINKS)}
+# the duration is the time for which no other upgrade of that worker begins; other faults come meanwhile
+OF_UPGRADES = {'upgrade': (0.1, 2), 'upgrade-broken': (0.1, 1), 'kill-in-upgrade': (0, 0.3),
+               'elder-kill': (0, 0.1), 'elder-stop': (0.1, 3 * LEASE_S)}
+KINDS = {**OF_WORKERS, **OF_WAYS, **OF_REDIS, **OF_ALL, **OF_LINKS, **OF_UPGRADES}
+GROUPS = {'all': [*OF_WORKERS, *OF_WAYS, *OF_REDIS, *OF_ALL], 'hosts': list(OF_LINKS),
+          'upgrades': list(OF_UPGRADES)}
 OF_SERVER = 0.2   # share of link faults that affect all links, those of the server's host
 FLAP_S = 0.3      # longest time for which a flapping link is up or down
+OF_ELDERS = {'elder-kill', 'elder-stop'}  # these wait until there is one
+PARTS = {'elder': OF_ELDERS, 'way': OF_WAYS, 'program': OF_UPGRADES, 'worker': {**OF_WORKERS, **OF_REDIS}}
 CALLS = ('leat_claim', 'leat_finish', 'leat_renew', 'leat_register')
 
 
@@ -53,7 +61,18 @@ class Fault:
 
 
 def plan(kinds, seconds, every, randomly):
-    """[Fault] in the order of their begins."""
+    """[Fault] in the order of their begins. Upgrades are as frequent as all other faults together, and half of
+    them are only that."""
+    others = [kind for kind in kinds if kind not in OF_UPGRADES]
+    upgrades = [kind for kind in kinds if kind in OF_UPGRADES]
+    upgrades += [kind for kind in upgrades if kind == 'upgrade'] * len(upgrades[2:])
+    found = _plan(others, seconds, every, randomly) + _plan(upgrades, seconds, every, randomly)
+    for number, fault in enumerate(found, 1):
+        fault.number = number
+    return sorted(found, key=lambda fault: fault.at)
+
+
+def _plan(kinds, seconds, every, randomly):
     found, at = [], 1.0
     while kinds and at < seconds:
         found.append(Fault(len(found) + 1, randomly.choice(kinds), at, randomly))
@@ -75,12 +94,19 @@ class Chaos:
             return {('link', fault.number)}  # several at a time do not interfere
         if fault.kind in OF_ALL:
             return {('worker', w) for w in range(WORKERS)}
-        part = 'way' if fault.kind in OF_WAYS else 'worker'
+        part = next(part for part, kinds in PARTS.items() if fault.kind in kinds)
         return {('redis', 0) if fault.w < 0 else (part, fault.w)}
 
     def _is_up(self, fault):
         """Whether the daemons are up that it is about."""
-        return all(self._rig.is_up(w) for part, w in self._targets(fault) if part == 'worker')
+        return all(self._rig.is_up(w) for part, w in self._targets(fault) if part in ('worker', 'program'))
+
+    def _has_target(self, fault):
+        """Chooses the worker of faults of former processes."""
+        if fault.kind in OF_ELDERS:
+            there = [w for w, service in enumerate(self._rig.services) if service.elder(0)]
+            fault.w = there[int(fault.share * len(there))] if there else -1
+        return fault.w >= 0 or fault.kind not in OF_ELDERS
 
     def turn(self, elapsed):
         for fault in [one for one in self._open if one.until <= elapsed]:
@@ -88,8 +114,9 @@ class Chaos:
         for fault in self._open:
             if fault.kind == 'link-flaps':
                 self._flap(fault, elapsed)
-        while self._todo and self._todo[0].at <= elapsed:
-            fault = self._todo.pop(0)
+        due = [fault for fault in self._todo if fault.at <= elapsed and self._has_target(fault)]
+        for fault in due:
+            self._todo.remove(fault)
             busy = set().union(*map(self._targets, self._open))
             if self._targets(fault) & busy or not self._is_up(fault):
                 continue
@@ -102,6 +129,8 @@ class Chaos:
     def heal(self):
         """Ends all faults."""
         self._todo.clear()
+        for service in self._rig.services:
+            service.cancel()
         for fault in list(self._open):
             self._heal(fault)
 
@@ -124,19 +153,15 @@ class Chaos:
             self._rig.release(fault.w)
 
     def _stop(self, fault, begins):
-        worker = self._rig.workers[fault.w]
         if begins:
-            worker.stop()
-        elif worker.running():
-            worker.cont()
+            fault.began = self._rig.workers[fault.w].process  # which may be replaced meanwhile
+        fault.began.send_signal(signal.SIGSTOP if begins else signal.SIGCONT)
 
     def _pause(self, _, begins):
         """All workers stop, as in a virtual machine that is paused."""
-        for worker in self._rig.workers:
-            if begins:
-                worker.stop()
-            elif worker.running():
-                worker.cont()
+        for service in self._rig.services:
+            for process in service.living():
+                process.send_signal(signal.SIGSTOP if begins else signal.SIGCONT)
 
     def _term(self, fault, begins):
         if begins:
@@ -154,6 +179,39 @@ class Chaos:
 
     def _no_fork(self, fault, begins):
         self._rig.forks[fault.w].allow(not begins)
+
+    # ---- upgrades of workers
+
+    def _upgrade(self, fault, begins):
+        """In place, up to four times in a row; half of them to the next version, and back."""
+        if begins:
+            times = 1 + int(4 * fault.share)
+            programs = ['next', 'same'] if fault.lasts > 1 else ['same']
+            self._rig.services[fault.w].upgrade([programs[number % len(programs)] for number in range(times)])
+
+    def _upgrade_broken(self, fault, begins):
+        """To a program that does not work, which must change nothing."""
+        if begins:
+            self._rig.services[fault.w].upgrade([list(BROKEN)[int(fault.share * len(BROKEN))]])
+
+    def _kill_in_upgrade(self, fault, begins):
+        """A part of it dies at some time after the upgrade was asked for."""
+        if begins:
+            self._rig.services[fault.w].upgrade(['same'])
+        else:
+            self._rig.services[fault.w].kill_in_upgrade(fault.share)
+
+    def _elder_kill(self, fault, begins):
+        """A former process, which still has tasks."""
+        elder = self._rig.services[fault.w].elder(fault.share)
+        if begins and elder:
+            elder.send_signal(signal.SIGKILL)
+
+    def _elder_stop(self, fault, begins):
+        if begins:
+            fault.began = self._rig.services[fault.w].elder(fault.share)
+        if fault.began:
+            fault.began.send_signal(signal.SIGSTOP if begins else signal.SIGCONT)
 
     # ---- connections to Redis
 

@@ -8,12 +8,13 @@ from faults import LEASE_S, OF_LINKS, WORKERS
 from forks import Forks
 from harness import processes
 from harness.daemon import BUILD, Daemon, merged
-from harness.polling import wait_until
+from harness.polling import PATIENCE_S, wait_until
 from harness.queue import Queue, trailer
 from harness.short_leases import SHORT
 from history import now_ns
 from hosts import Host, Link
 from servers import Servers
+from services import Service
 from starvation import Starvation
 from witness import Witness
 from workload import PERMANENT, mark
@@ -40,7 +41,8 @@ class Rig:
         """witnesses: a writer for each proxy; slots: of each worker; kinds: the faults of the run."""
         self.folder, self._writer, self._slots = folder, writer, slots
         self.trace = folder / 'history-tasks'
-        self.hosts, self.links, self.ways, self.forks, self.workers, self.server = [], [], [], [], [], None
+        self.hosts, self.links, self.ways, self.forks, self.server = [], [], [], [], None
+        self.workers, self.services = [], []
         try:
             self._build(witnesses, set(kinds))
         except BaseException:
@@ -63,6 +65,7 @@ class Rig:
         self.ways = [Witness(self.folder / f'way-{w}.sock', self.server.socket, w, witnesses[w],
                              self.links[w] if self.links else None).start() for w in range(WORKERS)]
         self.workers = [self._worker(w) for w in range(WORKERS)]
+        self.services = [Service(worker, w, self.folder, self._writer) for w, worker in enumerate(self.workers)]
         self._abroad, self.starvation = 0, Starvation(self._writer)
         self._held, self._down_since, self._first = set(), {}, {}
         for w in range(WORKERS):
@@ -102,8 +105,7 @@ class Rig:
         if w == ABROAD:
             self._abroad += 1
             worker.env['RUNTIME_DIRECTORY'] = str(self.folder / f'state-{self._abroad}')
-        worker.start()
-        self._writer.say('up', w=w, pid=worker.pid)
+        self.services[w].start()
 
     def is_up(self, w):
         worker = self.workers[w]
@@ -117,29 +119,41 @@ class Rig:
         self._held.discard(w)
 
     def kill_guard(self, w, share):
-        guards = self.workers[w].guards()
+        guards = self.services[w].guards()
         if guards:
             processes.send(guards[int(share * len(guards))], signal.SIGKILL)
 
     def supervise(self, elapsed):
-        """Restarts workers that have ended; reaps orphans of killed daemons."""
+        """Restarts workers that have ended, follows upgrades, and reaps orphans of killed daemons."""
         self.starvation.look([(pid, -1) for pid in self.server.pids()] +
-                             [(worker.pid, w) for w, worker in enumerate(self.workers)])
-        for w, worker in enumerate(self.workers):
-            if worker.running():
+                             [(pid, w) for w, service in enumerate(self.services) for pid in service.pids()])
+        for w, (worker, service) in enumerate(zip(self.workers, self.services)):
+            process, runs = worker.process, worker.running()  # one that was replaced has said so before it ends
+            self._follow(w)
+            if runs or worker.process is not process:
                 if worker.pid not in self._first and 'ready' in worker.log():
                     self._first[worker.pid] = descriptors(worker.pid)
+                service.turn(self.is_up(w))
                 continue
             if w not in self._down_since:
                 self._down_since[w] = elapsed
                 self._writer.say('down', w=w, pid=worker.pid, status=worker.process.returncode)
+                service.main_has_ended()
             if w not in self._held and elapsed >= self._down_since[w] + RESTART_S:
                 del self._down_since[w]
                 self._start(w)
         self._reap()
 
+    def _follow(self, w):
+        """A process that replaces another one must not hold more descriptors in the end."""
+        for former, new in self.services[w].follow():
+            if former in self._first:
+                self._first[new] = self._first[former]
+        self.services[w].bury()
+
     def _reap(self):
-        own = {part.pid for part in self.workers + self.hosts} | self.server.pids()
+        own = {host.pid for host in self.hosts} | self.server.pids()
+        own = own.union(*(service.pids() for service in self.services))
         with contextlib.suppress(ChildProcessError):
             while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 if found.si_pid in own:
@@ -161,7 +175,7 @@ class Rig:
 
     def zombies(self):
         found = []
-        parents = {worker.pid for worker in self.workers}
+        parents = set().union(*(service.pids() for service in self.services))
         for name in filter(str.isdigit, os.listdir('/proc')):
             with contextlib.suppress(OSError):
                 state, parent = Path(f'/proc/{name}/stat').read_text().rsplit(')', 1)[1].split()[:2]
@@ -172,8 +186,16 @@ class Rig:
     def _settled(self, what):
         """What still exists after a lease has passed."""
         with contextlib.suppress(AssertionError):
-            wait_until(lambda: not what(), LEASE_S)
+            self._wait(lambda: not what(), LEASE_S)
         return what()
+
+    def _wait(self, condition, *options):
+        """Reads notifications meanwhile: workers wait if nobody does."""
+        def holds():
+            for w in range(WORKERS):
+                self._follow(w)
+            return condition()
+        wait_until(holds, *options)
 
     def final(self):
         """The final event; workers still run."""
@@ -205,15 +227,18 @@ class Rig:
         for w, worker in enumerate(self.workers):
             self._writer.say('fault', id=-1 - w, kind='term', w=w)
             worker.terminate()
+        self._wait(lambda: not any(service.living() for service in self.services), PATIENCE_S, self._told)
         for w, worker in enumerate(self.workers):
-            status = worker.wait_exit()
-            self._writer.say('down', w=w, pid=worker.pid, status=status)
+            self._writer.say('down', w=w, pid=worker.pid, status=worker.process.returncode)
+
+    def _told(self):
+        return [f'{worker.told()}: {worker.log()[-1000:]}' for worker in self.workers]
 
     def meta(self, late_s):
         wall = int(self.queue.now()) * 10 ** 6 - now_ns()
         self._writer.say(
             'meta', lease_ns=int(LEASE_S * 1e9), late_ns=int(late_s * 1e9), max_attempts=MAX_ATTEMPTS,
-            max_crashes=MAX_CRASHES, permanent=PERMANENT, workers=WORKERS, wall_ns=wall)
+            max_crashes=MAX_CRASHES, permanent=PERMANENT, workers=WORKERS, slots=self._slots, wall_ns=wall)
 
     def logs(self, text, most=30):
         """The lines of the daemons' logs with this text."""
@@ -224,8 +249,8 @@ class Rig:
         return found
 
     def close(self):
-        for worker in self.workers:
-            worker.close()
+        for service in self.services:
+            service.close()
         for way in self.ways:
             way.close()
         if self.server:

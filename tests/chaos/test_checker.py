@@ -9,7 +9,7 @@ from history import read
 
 S = 10 ** 9
 META = {'e': 'meta', 'lease_ns': 2 * S, 'late_ns': 0, 'max_attempts': 3, 'max_crashes': 3, 'permanent': 100,
-        'workers': 1, 'wall_ns': 0}
+        'workers': 1, 'slots': 20, 'wall_ns': 0}
 FINAL = {'e': 'final', 'left': {'stream': 0, 'pending': 0}, 'dead': [], 'names': 0, 'stats': {}, 'orphans': [],
          'zombies': [], 'descriptors': [[0, 20, 22]]}
 PID = 10  # the worker's
@@ -19,7 +19,7 @@ class Made:
     """A history. Times are in seconds."""
 
     def __init__(self):
-        self.events, self.final, self.calls = [], copy.deepcopy(FINAL), 0
+        self.events, self.final, self.meta, self.calls = [], copy.deepcopy(FINAL), {}, 0
         self.pid = 1000
         self.say(0, 'up', w=0, pid=PID)
 
@@ -39,10 +39,10 @@ class Made:
         self.say(at, 'claim', w=0, token=f's{n}-{fence}', n=n, tid=f'{n}-0', attempt=attempt, crashes=crashes,
                  fence=fence)
 
-    def run(self, at, n, fence=1, attempt=1, lasts=0.1, code=0, beats=()):
+    def run(self, at, n, fence=1, attempt=1, lasts=0.1, code=0, beats=(), worker=PID):
         """A code of None: the run is killed."""
         self.pid += 1
-        who = {'n': n, 'task': f'{n}-0', 'attempt': attempt, 'fence': fence, 'worker': f'h:{PID}:x',
+        who = {'n': n, 'task': f'{n}-0', 'attempt': attempt, 'fence': fence, 'worker': f'h:{worker}:x',
                'pid': self.pid, 'code': 0}
         self.say(at, 'start', **who)
         for beat in beats:
@@ -71,6 +71,11 @@ class Made:
         self.say(since, 'fault', id=number, kind=kind, w=w)
         self.say(until, 'healed', id=number)
 
+    def upgrade(self, at, to='same', former=PID, new=PID + 1):
+        """former is replaced by new."""
+        self.say(at, 'asked', w=0, pid=former, program=to)
+        self.say(at + 0.1, 'up', w=0, pid=new, former=former, program=to)
+
     def heal(self, at=50.0, again=51.0):
         self.say(at, 'heal')
         self.say(again, 'renewed', w=0)
@@ -84,7 +89,7 @@ class Made:
         dead = len(self.final['dead'])
         self.final['stats'] = {'succeeded': len(ended), 'dead': dead, **stats}
         self.say(100, 'final', **{name: value for name, value in self.final.items() if name != 'e'})
-        self.say(100, 'meta', **{name: value for name, value in META.items() if name != 'e'})
+        self.say(100, 'meta', **{name: value for name, value in {**META, **self.meta}.items() if name != 'e'})
         return self.events
 
     def found(self, **close):
@@ -467,6 +472,88 @@ def test_i10_fenced(made):
     lost_worker(made, 1)
     made.finish(8, 1, state='fenced')
     assert made.found() == [('I10', -1)]
+
+
+def upgraded(made, code=0, until=2.5):
+    """A task that runs for 5 s, through an upgrade at 5 s; it has beats until then and for so long after."""
+    made.enqueue(3, 1)
+    made.claim(4, 1)
+    made.run(4.1, 1, lasts=4.9, code=code, beats=[0.5, until])
+    made.upgrade(5)
+
+
+def test_upgrade(made):
+    """A former process goes on with its task and ends by itself, and its successor, another worker, takes others.
+    A program that does not work changes nothing, and a fault may prevent an upgrade."""
+    upgraded(made)
+    made.enqueue(5, 2)
+    made.claim(5.5, 2)
+    made.run(5.6, 2, worker=PID + 1)
+    made.finish(5.8, 2)
+    made.finish(9.1, 1)
+    made.say(9.3, 'down', w=0, pid=PID, status=0)
+    made.say(10, 'asked', w=0, pid=PID + 1, program='crashes')
+    made.say(10.1, 'refused', w=0, pid=PID + 1, program='crashes', why='it ended', elders=0)
+    made.fault(7, 11, 12, kind='cut')
+    made.say(11, 'asked', w=0, pid=PID + 1, program='next')
+    made.say(11.1, 'refused', w=0, pid=PID + 1, program='next', why='no answer', elders=0)
+    made.say(30, 'asked', w=0, pid=PID + 1, program='next')
+    made.say(30.1, 'refused', w=0, pid=PID + 1, program='next', why='too many', elders=7)
+    assert made.found() == []
+
+
+@pytest.mark.parametrize('code', [0, 1])
+def test_i9_successor_ended(made, code):
+    """The new process ends by itself; or the former one has another status than 0."""
+    made.upgrade(5)
+    made.say(6, 'down', w=0, pid=PID if code else PID + 1, status=code)
+    assert made.found() == [('I9', -1)]
+
+
+def test_i6_upgrades_explain_nothing(made):
+    """A task of a former process runs again."""
+    made.fault(8, 5, 5.2, kind='upgrade')
+    upgraded(made, code=None)
+    made.attempt(8, 1, fence=2)
+    assert made.found() == [('I11', 1), ('I6', 1)]
+
+
+def test_i11_released(made):
+    """A former process gives its running task back: that is no failure of the task, but not what it promised."""
+    upgraded(made, code=None)
+    made.finish(7, 1, outcome='release')
+    made.attempt(8, 1, fence=2)
+    assert made.found() == [('I11', 1)]
+
+
+def test_i11_slots(made):
+    """Two processes together run more tasks than there are slots. One that was killed does not count."""
+    made.meta['slots'] = 2
+    upgraded(made)
+    made.finish(9.1, 1)
+    for n in (2, 3):
+        made.enqueue(5, n)
+        made.claim(6, n)
+        made.run(6.1, n, worker=PID + 1)
+        made.finish(6.3, n)
+    assert made.found() == [('I11', -1)]
+    made.fault(9, 5.9, 6)
+    made.say(6, 'down', w=0, pid=PID, status=-9)
+    assert made.found() == []
+
+
+@pytest.mark.parametrize('to', ['same', 'next'])
+def test_i11_refused(made, to):
+    """An upgrade fails for no reason."""
+    made.say(10, 'asked', w=0, pid=PID, program=to)
+    made.say(10.1, 'refused', w=0, pid=PID, program=to, why='no answer', elders=6)
+    assert made.found() == [('I11', -1)]
+
+
+def test_i11_broken(made):
+    """A program that does not work takes over."""
+    made.upgrade(5, to='crashes')
+    assert made.found() == [('I11', -1)]
 
 
 def test_story(made):

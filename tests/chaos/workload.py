@@ -145,6 +145,7 @@ class Producer:
     def _gate(self, close, elapsed):
         # without an answer the queue may be paused
         self._paused_until = elapsed + self.PAUSE_S
+        self._writer.say('gate', closes=close)
         with contextlib.suppress(redis.exceptions.RedisError):
             self.queue.gate('paused', close, 'chaos')
             self._paused_until = self._paused_until if close else None

@@ -86,6 +86,11 @@ def _below(pid, children):
     return [child for child in found if alive(child)]
 
 
+def children():
+    """The living children of this process, also those that it has not started."""
+    return [pid for pid in _children().get(os.getpid(), []) if alive(pid)]
+
+
 def descendants(pid):
     """All living descendants of the process, in any session."""
     return _below(pid, _children())
