@@ -296,6 +296,31 @@ void queue_cancel_add(struct command *command, const char *id, const char *token
     COMMAND_ADD(command, id, token);
 }
 
+void queue_change_begin(struct command *command, const struct queue *queue, const struct queue *to,
+                        const char *due, size_t fields)
+{
+    queue_begin(command, queue, "leat_change", QUEUE_KEYS, to ? QUEUE_KEYS : 0);
+    if (to) {
+        command_add_texts(command, (const char *const *)to->keys, QUEUE_KEYS);
+    }
+    COMMAND_ADD(command, queue->group, due);
+    command_add_number(command, (int64_t)fields);
+}
+
+void queue_change_field(struct command *command, struct bytes name, struct bytes value)
+{
+    struct buffer change = BUFFER_INIT;
+
+    if (buffer_append_text(&change, value.data ? "+" : "-") != 0 ||
+        buffer_append(&change, name.data, name.size) != 0) {
+        command->wire.failed = true; /* as for each argument that does not fit */
+    } else {
+        command_add(command, change.data, change.size);
+        command_add_bytes(command, value.data ? value : bytes_of(""));
+    }
+    buffer_free(&change);
+}
+
 void queue_await_begin(struct command *command, const struct queue *queue, int64_t ms)
 {
     begin_function(command, queue, "leat_await", QUEUE_KEYS);

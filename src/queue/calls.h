@@ -136,6 +136,12 @@ void queue_pause(struct command *command, const struct queue *queue, const char 
  * of the task. token: of the entry of go in which the task was seen, or "". */
 void queue_cancel_begin(struct command *command, const struct queue *queue, bool now);
 void queue_cancel_add(struct command *command, const char *id, const char *token);
+/* Changes tasks that wait. Begin, then queue_change_field `fields` times, then queue_cancel_add for
+ * up to QUEUE_CANCEL_MAX tasks. to: the queue that they go to; NULL: they stay. due: "" as before,
+ * or as for queue_enqueue_task. value.data NULL: the tasks lose the field. */
+void queue_change_begin(struct command *command, const struct queue *queue, const struct queue *to,
+                        const char *due, size_t fields);
+void queue_change_field(struct command *command, struct bytes name, struct bytes value);
 /* Begin, then add up to QUEUE_NAMED_MAX tids or labels, or "*" for all tasks. For `ms` from now on
  * (0: no longer), their ends are published in the streams of queue/result_streams.h. */
 void queue_await_begin(struct command *command, const struct queue *queue, int64_t ms);

@@ -371,8 +371,13 @@ def test_operators_are_in_the_journal(unit):
     leat("pause")
     leat("pause")
     leat("drain", host)
-    leat("cancel", unit.add("true"))
-    changed, dropped, paused, drained, cancelled = unit.event("OPERATOR", count=5)
+    waiting = unit.add("true")
+    leat("move", "--lane", "a", waiting)
+    leat("edit", waiting, "--timeout", "5m", "--unset", "lane", "--delay", "1h")
+    leat("now", waiting)
+    leat("now", waiting)
+    leat("cancel", waiting)
+    changed, dropped, paused, drained, *waited, cancelled = unit.event("OPERATOR", count=8)
     assert changed["LEAT_OPERATOR"] == dropped["LEAT_OPERATOR"] == f"alice@{host}"
     assert changed["LEAT_EVENT"] == "operator-conf" and changed["PRIORITY"] == "5"
     assert changed["MESSAGE"] == f"alice@{host} set lease to 30s"
@@ -380,6 +385,10 @@ def test_operators_are_in_the_journal(unit):
     assert dropped["LEAT_TASK"] == task
     assert paused["MESSAGE"] == f"alice@{host} paused the queue"
     assert drained["MESSAGE"] == f"alice@{host} drained {host}"
+    assert [(one["LEAT_EVENT"], one["MESSAGE"]) for one in waited] == [
+        ("operator-move", f"alice@{host} moved 1 task to lane a: {waiting}"),
+        ("operator-edit", f"alice@{host} edited 1 task (lane, timeout, due time): {waiting}"),
+        ("operator-now", f"alice@{host} made 1 task due: {waiting}")]
     assert (cancelled["LEAT_EVENT"], cancelled["LEAT_COUNT"]) == ("operator-cancel", "1")
 
 

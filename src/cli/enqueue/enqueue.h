@@ -78,8 +78,13 @@ cli_take task_take_payload;
 /* Adds a field to every task. The value is not copied. Returns 0 or an exit status. */
 int task_add_text(struct enqueue_options *options, const char *name, const char *value);
 
-/* Call it after the options: joins the command, which begins at optind, reads the payload and opens
- * the signer. Returns 0, or an exit status after printing the error. */
+/* Call it after the options: reads the file or stdin that the payload comes from, if any. Returns
+ * 0, or an exit status after printing the error. */
+int task_read_payload(struct enqueue_options *options);
+
+/* Call it after the options, in place of task_read_payload: joins the command, which begins at
+ * optind, reads the payload and opens the signer. Returns 0, or an exit status after printing the
+ * error. */
 int task_complete(struct cli *cli, struct enqueue_options *options, int argc, char **argv);
 
 /* Adds the trace context of the environment, checks the task as leatd does, and signs it. Returns

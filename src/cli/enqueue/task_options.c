@@ -260,7 +260,7 @@ static int read_all(int descriptor, struct buffer *content)
     return got < 0 ? -1 : 0;
 }
 
-static int read_payload(struct enqueue_options *options)
+int task_read_payload(struct enqueue_options *options)
 {
     bool from_stdin;
     int descriptor, status = EX_OK;
@@ -339,7 +339,7 @@ int task_complete(struct cli *cli, struct enqueue_options *options, int argc, ch
     status = status == EX_OK ? check_unique(cli, options) : status;
     status = status == EX_OK ? check_listed(cli, argc - optind) : status;
     status = status == EX_OK ? join_command(options, argc - optind, argv + optind) : status;
-    status = status == EX_OK ? read_payload(options) : status;
+    status = status == EX_OK ? task_read_payload(options) : status;
     if (status == EX_OK) {
         status = signer_open(cli, options->sign,
                              options->valid_ms > 0 ? options->valid_ms : TASK_VALID_MS,

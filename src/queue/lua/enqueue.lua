@@ -62,8 +62,17 @@ local function make_item(q, fields, index, due)
 end
 leat.make_item = make_item
 
--- The tasks of leat_enqueue's arguments. For each task: DUE, COUNT, and COUNT pairs of NAME and VALUE. DUE is 0
--- (now), +MS (from now on the clock of Redis) or a unix time in ms.
+-- When a task is due (ms): 0 (now), +MS (from now on the clock of Redis) or a unix time in ms.
+function leat.parse_due(q, text, what)
+  local delay = text:match('^%+(.*)$')
+  local due = delay and q.now + number_arg(delay, 'the delay') or number_arg(text, 'the due time')
+  if due > q.now + CENTURY_MS then
+    fail('REFUSED ' .. what .. 'due in more than 100 years; give a time in ms')
+  end
+  return due
+end
+
+-- The tasks of leat_enqueue's arguments. For each task: DUE (see parse_due), COUNT, and COUNT pairs of NAME and VALUE.
 local function parse_tasks(q, args)
   local tasks, at = {}, 1
   while at <= #args do
@@ -73,14 +82,7 @@ local function parse_tasks(q, args)
       refuse_count(#tasks + 1)
     end
     local fields = { unpack(args, at + 2, last) }
-    if due:sub(1, 1) == '+' then
-      due = q.now + number_arg(due:sub(2), 'the delay')
-    else
-      due = number_arg(due, 'the due time')
-    end
-    if due > q.now + CENTURY_MS then
-      fail('REFUSED task ' .. #tasks + 1 .. ': due in more than 100 years; give a time in ms')
-    end
+    due = leat.parse_due(q, due, 'task ' .. #tasks + 1 .. ': ')
     tasks[#tasks + 1] = make_item(q, fields, #tasks + 1, due)
     at = last + 1
   end

@@ -189,16 +189,7 @@ local function dead_retry_step(q, id, task)
     fail('REFUSED ' .. task.tid .. ' has expired, so it could not start; drop it')
   end
   task.attempts, task.crashes, task.from, task.waits = 0, 0, nil, nil
-  -- It waits in a lane even without one of its own: there may be very many, and go is read before everything else.
-  hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
-  leat.watch_expiry(q, task, task.tid)
-  leat.to_lane(q, task.tid, leat.lane_of(q, task.lane) or '')
-  if task.id and not redis.call('HGET', q[NAMES], 'i:' .. task.id) then
-    hash_set(q, NAMES, 'i:' .. task.id, task.tid)
-  end
-  if task.unique then
-    leat.hold_unique(q, task.unique, task.tid)
-  end
+  leat.put_waiting(q, task, 0)
   leat.drop_index(q, task.tid, task.token)
   redis.call('XDEL', q[DEAD], id)
 end

@@ -68,7 +68,7 @@ def fill(sides, queue, latch):
     for task in queue.begin('w1', 6):
         queue.finish('w1', task, 'release')
     tids['delayed'] = sides.add(3, '--delay', '3s', sides.command())
-    tids['kept'] = sides.add(2, '--delay', '1h', sides.command())
+    tids['kept'] = sides.add(4, '--delay', '1h', sides.command())
     tids['laned'] = sides.add(5, '--lane', 'a', sides.command())
     for number in range(5):
         names = ['--id', f'label{number}', '--unique', f'k{number}']
@@ -80,12 +80,15 @@ def fill(sides, queue, latch):
 
 
 def use_commands(sides, tids):
-    """Commands of both builds find, cancel, retry and drop what the former build has left."""
+    """Commands of both builds find, cancel, retry and drop what the former build has left. Those of this build
+    also change it."""
     for side in ('old', 'new'):
         for kind, state in {'dead': 'dead', 'running': 'running', 'kept': 'delayed'}.items():
             assert json.loads(sides.call(side, 'show', '--json', tids[kind][-1]))['state'] == state, (side, kind)
     assert 'cancelled' in sides.call('old', 'cancel', tids['kept'][0])
     assert 'cancelled' in sides.call('new', 'cancel', tids['kept'][1])
+    assert 'due now' in sides.call('new', 'now', tids['kept'][2])
+    assert 'edited' in sides.call('new', 'edit', tids['kept'][3], '--lane', 'b', '--delay', '1s')
     sides.path.with_suffix('.mended').touch()
     assert '1 dead letter' in sides.call('old', 'dead', 'retry', tids['dead'][0])
     assert '1 dead letter' in sides.call('new', 'dead', 'retry', tids['dead'][1])
@@ -104,7 +107,7 @@ def test_a_queue_of_the_former_build_is_taken_over(sides, client, latch):
     assert queue.version() > FORMER
     use_commands(sides, tids)
     moved = {tid for kind in ('requeued', 'delayed', 'laned', 'ready') for tid in tids[kind]}
-    moved |= set(tids['dead'][:2])
+    moved |= {*tids['dead'][:2], *tids['kept'][2:]}
     wait_until(lambda: {tid for tid, side in sides.runs() if side == 'new'} >= moved, 60,
                lambda: f'the new worker runs them: {sides.runs()}, {queue.places()}')
     latch.open()

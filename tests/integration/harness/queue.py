@@ -205,6 +205,19 @@ class Queue:
         args = [part for pair in pairs_of for part in pair]
         return [text(state) for state in self.call('cancel', self.group, int(now), *args)]
 
+    def change(self, *tasks, to=None, due='', fields=(), without=()):
+        """leat_change: fields get these values, and those of `without` are removed. Tasks: as in call_off. to: the
+        queue that they go to. Returns a state for each."""
+        changes = [part for name, value in dict(fields).items() for part in ('+' + name, value)]
+        changes += [part for name in without for part in ('-' + name, '')]
+        pairs_of = [task if isinstance(task, tuple) else (task, '') for task in tasks]
+        keys = self.keys + (to.keys if to else [])
+        reply = self.redis.execute_command('FCALL', 'leat_change', len(keys), *keys, self.group, due,
+                                           len(changes) // 2, *changes,
+                                           *[part for pair in pairs_of for part in pair])
+        assert reply[0] == PROTOCOL, reply
+        return [text(state) for state in reply[1:]]
+
     def gate(self, name, close, *by):
         """Whether it was so already."""
         return bool(self.call('gate', name, int(close), *by)[0])

@@ -528,7 +528,10 @@ def test_an_operator_can_use_every_command(leat, config, init, client, daemon, f
                   ['show', later], ['explain', later], ['dead', 'list'], ['dead', 'show', queue.letters()[0][0]],
                   ['conf'], ['conf', 'rate', '100/s'],
                   ['conf', 'lane:a', '2'], ['pause', '--wait'], ['resume'], ['drain', '--all'],
-                  ['undrain', '--all'], ['cancel', later], ['wait', '--all', '--timeout', '30s']):
+                  ['undrain', '--all'], ['move', '--lane', 'b', later],
+                  ['edit', later, '--unset', 'lane', '--unique', 'u', '--expires', '9h'], ['pause'],
+                  ['now', later],
+                  ['cancel', later], ['resume'], ['wait', '--all', '--timeout', '30s']):
         run(*words)
     for words in [], [tid], ['--lane', 'a'], [queue.letters()[0][0]], [later]:
         run('explain', *words, expect=(0, 1, 2))

@@ -1,7 +1,7 @@
 """[redis] cluster: real Clusters whose slots move and whose masters die."""
 import pytest
 
-from harness.daemon import merged
+from harness.daemon import merged, write_config
 from harness.polling import wait_until
 from harness.queue import Queue
 from harness.servers import replicated
@@ -59,6 +59,23 @@ def test_move_and_failover(daemon, leat, cluster, late, start):
     home.cont()
     assert leat('enqueue', 'true').returncode == 0
     wait_succeeded(Queue(new.client()), 5)
+
+
+def test_tasks_go_to_queues_of_their_hash_slot(leat, cluster, folder, base_config):
+    """leat move takes tasks to a queue with the same tag, and refuses one of another hash slot."""
+    env = {'LEAT_CONFIG_DIR': str(folder / 'etc')}
+    (folder / 'etc').mkdir()
+    for name, stream in (('near', '{emails}near'), ('far', 'far')):
+        sections = merged(base_config, {'queue': {'name': name, 'stream': stream}})
+        leat('init', config=sections)
+        write_config(folder / 'etc' / f'{name}.ini', sections)
+    assert leat('init').returncode == 0
+    tid = leat('enqueue', '--delay', '1h', 'true').stdout.strip()
+    refused = leat('move', '--to', 'far', tid, env=env)
+    assert refused.returncode == 65 and 'in another hash slot of the Cluster' in refused.stderr
+    moved = leat('move', '--to', 'near', tid, env=env)
+    assert moved.returncode == 0 and list(Queue(cluster.masters[0].client(), '{emails}near').places()) == [
+        moved.stdout.split()[3]]
 
 
 def test_not_a_cluster(daemon, leat, redis_servers, base_config):
