@@ -1,7 +1,6 @@
 /*
  * leat, the command of operators and producers: parses the global options and runs a subcommand.
  */
-#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -176,8 +175,6 @@ int main(int argc, char **argv)
     struct cli cli = {0};
     int status, flushed;
 
-    /* the locale decides on character widths; if it does not exist, C is used */
-    (void)setlocale(LC_CTYPE, "");
     if (standard_fds_open(false)) {
         return EX_OSERR; /* there is no stderr to report it to */
     }

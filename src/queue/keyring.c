@@ -29,8 +29,7 @@ static int key_init(struct key *key, EVP_MAC *hmac, const char *entry)
 {
     char digest[] = "SHA256";
     const OSSL_PARAM parameters[] = {
-        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
-        OSSL_PARAM_construct_end()};
+        OSSL_PARAM_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, sizeof digest - 1), OSSL_PARAM_END};
     const char *secret = strchr(entry, ':') + 1;
     key->name = strndup(entry, (size_t)(secret - 1 - entry));
     key->context = EVP_MAC_CTX_new(hmac);
@@ -52,7 +51,7 @@ struct keyring *keyring_new(char *const *secrets)
         return NULL;
     }
     if (count == 0) {
-        return keyring; /* Without keys, libcrypto is not needed, and it is slow to start. */
+        return keyring; /* Without keys, libcrypto is not loaded, which is slow. */
     }
     keyring->hmac = EVP_MAC_fetch(NULL, "HMAC", NULL);
     keyring->keys = calloc(count, sizeof *keyring->keys);
@@ -172,7 +171,7 @@ enum keyring_verdict keyring_verify(const struct keyring *keyring, const char *s
     }
     if (CRYPTO_memcmp(mac, signature.mac, sizeof mac) != 0) {
         /* with the right MAC, anyone could sign this task */
-        OPENSSL_cleanse(mac, sizeof mac);
+        explicit_bzero(mac, sizeof mac);
         return refuse(reason, reason_size,
                       "its signature does not match: the key, the stream or a field differs from "
                       "what was signed");

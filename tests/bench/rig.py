@@ -247,7 +247,7 @@ class Rig:
             [str(self.tools / "floor"), str(parallel), str(tasks), *(program or ("/bin/true",))],
             env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
             check=True)
-        seconds, cpu = (float(word) for word in done.stdout.split())
+        seconds, cpu = (float(word) for word in done.stdout.splitlines()[-1].split())
         return Span(tasks, seconds, cpu)
 
     def xargs(self, parallel, tasks):

@@ -33,6 +33,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <openssl/opensslv.h>
+
 /* In the order of inject.py. */
 enum kind {
     KIND_NONE,
@@ -175,11 +177,20 @@ static bool fails(enum kind kind, int error)
 static int find_clone3(struct dl_phdr_info *info, size_t size, void *context);
 #endif
 
+#define TEXT(number) #number
+#define TEXT_OF(number) TEXT(number)
+
 __attribute__((constructor)) static void begin(int argc, char **argv)
 {
     const char *path = getenv("INJECT_FILE");
     if (!path || argc < 1 || strcmp(argv[0], "leat-guard") == 0) {
         return;
+    }
+    /* leatd loads libcrypto later; loaded now, its addresses are known */
+    static void *libcrypto;
+    libcrypto = dlopen("libcrypto.so." TEXT_OF(OPENSSL_SHLIB_VERSION), RTLD_LAZY);
+    if (!libcrypto) {
+        abort();
     }
     dl_iterate_phdr(note_library, NULL);
     int fd = open(path, O_RDWR | O_CLOEXEC);

@@ -92,7 +92,8 @@ int signer_open(const struct cli *cli, const char *sign, int64_t valid_ms, struc
         if (!*signer || !((*signer)->keyring = keyring_new(secrets))) {
             signer_close(*signer);
             *signer = NULL;
-            status = cli_no_memory();
+            cli_error("cannot sign: no memory, or libcrypto cannot be loaded");
+            status = EX_OSERR;
         } else {
             (*signer)->stream = cli->config->queue.stream;
             (*signer)->valid_ms = valid_ms;

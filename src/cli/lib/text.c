@@ -4,13 +4,27 @@
 #include "cli/lib/text.h"
 
 #include <langinfo.h>
+#include <locale.h>
 #include <string.h>
 #include <wchar.h>
 
 #include "base/escape.h"
 
+/* Uses the locale of the environment, unless another one was chosen. Most commands print nothing
+ * that depends on it, and reading it takes time. If it does not exist, C is used. */
+static void use_locale(void)
+{
+    static bool is_used;
+
+    if (!is_used && strcmp(setlocale(LC_CTYPE, NULL), "C") == 0) {
+        (void)setlocale(LC_CTYPE, "");
+    }
+    is_used = true;
+}
+
 static bool is_utf8(void)
 {
+    use_locale();
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
@@ -73,6 +87,7 @@ static size_t character(const char *text, size_t size, size_t *length)
     wchar_t wide;
     int columns;
 
+    use_locale();
     *length = mbrtowc(&wide, text, size, &state);
     if (*length == 0 || *length > size) {
         *length = 1;

@@ -339,7 +339,8 @@ static int open_journal(struct journal *journal)
     int result = open_handle(journal->options, &journal->handle);
 
     if (result < 0) {
-        cli_error("cannot open %s: %s", directory ? directory : "the journal", strerror(-result));
+        cli_error("cannot open %s: %s", directory ? directory : "the journal",
+                  result == -ELIBACC ? "libsystemd cannot be loaded" : strerror(-result));
         return result == -EACCES || result == -EPERM ? EX_NOPERM : EX_NOINPUT;
     }
     /* no limit: print whole lines */

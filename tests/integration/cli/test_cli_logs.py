@@ -62,6 +62,13 @@ def test_lines_of_all_attempts(worker, queue, journal, logs):
     assert logs(other).stdout == 'other\n'
 
 
+def test_libsystemd_cannot_be_loaded(logs, folder):
+    """libsystemd is loaded for the journal: if it cannot be, leat says so."""
+    (folder / 'libsystemd.so.0').write_bytes(b'')
+    done = logs('1-0', env={'LD_LIBRARY_PATH': str(folder)})
+    assert done.returncode == 66 and 'libsystemd cannot be loaded' in done.stderr
+
+
 @pytest.mark.usefixtures('journalled')
 def test_bytes_are_as_written(worker, queue, journal, folder, logs):
     """The output in a pipe is byte for byte what the task wrote, long lines too; in the journal it is one

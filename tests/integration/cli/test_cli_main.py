@@ -252,3 +252,11 @@ def test_conf(leat, queue):
     assert 'dead_keep         4w2d' in leat('conf', 'dead_keep_number', '9').stdout
     assert 'dead letters are kept for 4w2d, the newest 9, and 1 of tasks that never ran' in leat('status').stdout
     assert 'dead_keep         none' in leat('conf', 'dead_keep', 'none').stdout
+
+
+def test_libraries(leat):
+    """leat starts without the libraries that only some commands need, since loading them takes most of the time
+    of a short command. With TLS, libcrypto comes with libssl."""
+    shown = leat('enqueue', 'true', env={'LD_TRACE_LOADED_OBJECTS': '1'}).stdout
+    assert 'libhiredis' in shown
+    assert 'libsystemd' not in shown and ('libcrypto' in shown) == ('libssl' in shown)

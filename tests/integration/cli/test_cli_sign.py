@@ -11,7 +11,7 @@ from harness.queue import text
 from harness.tasks import wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
-EX_USAGE, EX_DATAERR, EX_NOINPUT, EX_CONFIG = 64, 65, 66, 78
+EX_USAGE, EX_DATAERR, EX_NOINPUT, EX_OSERR, EX_CONFIG = 64, 65, 66, 71, 78
 
 
 @pytest.fixture
@@ -171,6 +171,16 @@ def test_nothing_unsigned_is_imported(leat, required, queue, client):
     done = leat('import', 'jobs', '--field', 'command', config=required)
     assert done.returncode == EX_CONFIG and 'signatures = required' in done.stderr
     assert client.llen('jobs') == 1 and queue.places() == {}
+
+
+def test_libcrypto_cannot_be_loaded(leat, required, key, queue, folder):
+    """libcrypto is loaded for signing only: leat says if it cannot be, sends nothing, and works without keys."""
+    (folder / 'libcrypto.so.3').write_bytes(b'')
+    broken = {'LD_LIBRARY_PATH': str(folder)}
+    done = leat('enqueue', 'true', config=required, env=broken)
+    assert done.returncode == EX_OSERR and 'libcrypto cannot be loaded' in done.stderr
+    assert queue.places() == {}
+    assert leat('enqueue', 'true', env=broken).returncode == 0
 
 
 def test_listed_commands(leat, queue):
