@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import select
 import shutil
 import signal
 import socket
@@ -196,6 +197,26 @@ class Daemon:
                 raise BenchError("leatd did not stop within 30 s of SIGTERM") from None
 
 
+class Stamps:
+    """The fifo to which the stamp program writes at its start."""
+
+    def __init__(self, rig):
+        self.path = rig.folder / "stamps"
+        if not self.path.exists():
+            os.mkfifo(self.path)
+        # opened for writing, too, because otherwise it is at its end whenever no task runs
+        self.fifo = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        self.program = [str(rig.tools / "stamp"), str(self.path)]
+
+    def next_ns(self):
+        if not select.select([self.fifo], [], [], 10)[0]:
+            raise BenchError("a task did not start within 10 s")
+        return int(os.read(self.fifo, 64))
+
+    def close(self):
+        os.close(self.fifo)
+
+
 class Span:
     """The values between two points of a run: tasks, time and CPU."""
 
@@ -231,7 +252,8 @@ class Rig:
     def _compile(self):
         self.tools.mkdir(parents=True, exist_ok=True)
         for name, more in (("floor", ["start.c"]), ("pipe", ["start.c"]), ("stamp", ["-static"]),
-                           ("resident", [])):
+                           ("nothing", ["-static"]), ("resident", []),
+                           ("bare", ["start.c", "-lhiredis"])):
             sources = [str(HERE / part) if part.endswith(".c") else part for part in more]
             command = [os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-o",
                        str(self.tools / name), str(HERE / f"{name}.c"), *sources]

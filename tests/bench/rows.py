@@ -2,15 +2,14 @@
 
 import contextlib
 import os
-import select
 import socket
 import statistics
 import subprocess
 import time
 
 from harness.queue import Queue
-from rig import (BenchError, Daemon, against, encode, own_cpu_ns, pss_bytes, spread,
-                 wait_for, wakeups)
+from rig import (BenchError, Daemon, Stamps, against, encode, own_cpu_ns, pss_bytes, spread,
+                 wakeups)
 
 COMMAND = "/bin/true"
 
@@ -31,10 +30,10 @@ def _cpu(span):
     return span.cpu_us
 
 
-def backlog_run(rig, queue, concurrency, tasks):
+def backlog_run(rig, queue, concurrency, tasks, command=COMMAND):
     """A preloaded backlog from its first finished task to the last ack."""
     rig.server.drop(queue)
-    rig.server.preload(queue, tasks, COMMAND)
+    rig.server.preload(queue, tasks, command)
     daemon = Daemon(rig, queue, concurrency)
     try:
         return rig.drain(daemon, 0)
@@ -43,19 +42,22 @@ def backlog_run(rig, queue, concurrency, tasks):
         rig.server.drop(queue)
 
 
-def load(rig, parallel, rate_bar, cpu_bar=None, with_xargs=False, redis_bar=None):
-    """Throughput and cost at one concurrency, in alternation with the floor."""
+def load(rig, parallel, rate_bar, cpu_bar=None, with_xargs=False, redis_bar=None, program=None):
+    """Throughput and cost at one concurrency, in alternation with the floor. program: started by its path,
+    instead of COMMAND."""
     rig.need_leatd()
     tasks = 3_000 if rig.quick else 20_000
     rounds = 3
-    floors, leats, xargs = [rig.floor(parallel, tasks)], [], []
+    command, name = COMMAND, f"concurrency {parallel}"
+    if program:
+        command, name = str((rig.tools / program).resolve()), f"{name}, static"
+    floors, leats, xargs = [rig.floor(parallel, tasks, command)], [], []
     for _ in range(rounds):
-        leats.append(backlog_run(rig, "load", parallel, tasks))
+        leats.append(backlog_run(rig, "load", parallel, tasks, command))
         if with_xargs:
             xargs.append(rig.xargs(parallel, tasks))
-        floors.append(rig.floor(parallel, tasks))
+        floors.append(rig.floor(parallel, tasks, command))
 
-    name = f"concurrency {parallel}"
     rates = against(leats, floors, _rate)
     yield (f"{name}: the floor, tasks/s", spread([one.rate for one in floors], "{:.0f}"), "", None)
     yield (f"{name}: leat, tasks/s", spread([one.rate for one in leats], "{:.0f}"), "", None)
@@ -72,7 +74,7 @@ def load(rig, parallel, rate_bar, cpu_bar=None, with_xargs=False, redis_bar=None
 
 
 def load8(rig):
-    yield from load(rig, 8, 0.90, cpu_bar=1.15, with_xargs=True)
+    yield from load(rig, 8, 0.92, cpu_bar=1.10, with_xargs=True)
 
 
 def load32(rig):
@@ -81,7 +83,12 @@ def load32(rig):
 
 
 def load2(rig):
-    yield from load(rig, 2, 0.75)
+    yield from load(rig, 2, 0.78, cpu_bar=1.18)
+
+
+def load_static(rig):
+    """Tasks that start in a fifth of the time, as if the host had more cores: leatd's one thread is the limit."""
+    yield from load(rig, 8, 0.60, program="nothing")
 
 
 def shell(rig):
@@ -94,82 +101,6 @@ def shell(rig):
         floors.append(rig.floor(8, tasks))
     yield ("concurrency 8: the floor with sh -c, to the floor", spread(
         against(shells, floors, _rate)), "", None)
-
-
-class Stamps:
-    """The fifo to which the stamp program writes at its start."""
-
-    def __init__(self, rig):
-        self.path = rig.folder / "stamps"
-        if not self.path.exists():
-            os.mkfifo(self.path)
-        # opened for writing, too, because otherwise it is at its end whenever no task runs
-        self.fifo = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-        self.program = [str(rig.tools / "stamp"), str(self.path)]
-
-    def next_ns(self):
-        if not select.select([self.fifo], [], [], 10)[0]:
-            raise BenchError("a task did not start within 10 s")
-        return int(os.read(self.fifo, 64))
-
-    def close(self):
-        os.close(self.fifo)
-
-
-def pipe_times(rig, stamps, count):
-    """µs from a byte in the pipe to the program's first instruction."""
-    times = []
-    with subprocess.Popen([str(rig.tools / "pipe"), *stamps.program],
-                          stdin=subprocess.PIPE) as process:
-        for _ in range(count):
-            time.sleep(0.012)
-            begun = time.monotonic_ns()
-            os.write(process.stdin.fileno(), b"x")
-            times.append((stamps.next_ns() - begun) / 1000)
-        process.stdin.close()
-    return times
-
-
-def worker_times(rig, daemon, stamps, call, count):
-    """µs from the call that enqueues a task to that task's first instruction on an idle worker."""
-    times = []
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(rig.server.socket)
-        for _ in range(count):
-            wait_for(lambda: rig.server.left(daemon.queue) == 0, "the task's end", pause_s=0.002)
-            time.sleep(0.012)
-            begun = time.monotonic_ns()
-            connection.sendall(call)
-            times.append((stamps.next_ns() - begun) / 1000)
-            connection.recv(256)
-    return times
-
-
-def latency(rig):
-    """From XADD to the first instruction on an idle worker."""
-    rig.need_leatd()
-    stamps = Stamps(rig)
-    daemon = Daemon(rig, "latency", 1)
-    entry = encode("XADD", daemon.queue, "*", "command", " ".join(stamps.program))
-    rounds, each = (3, 30) if rig.quick else (6, 50)
-    pipes, workers = [], []
-    try:
-        daemon.wait_idle()
-        for _ in range(rounds):
-            pipes.append(pipe_times(rig, stamps, each))
-            workers.append(worker_times(rig, daemon, stamps, entry, each))
-    finally:
-        daemon.stop()
-        stamps.close()
-        rig.server.drop("latency")
-    medians = [statistics.median(worker) / statistics.median(pipe)
-               for worker, pipe in zip(workers, pipes)]
-    for name, blocks in (("a pipe-fed vfork loop", pipes), ("XADD on an idle worker", workers)):
-        times = sorted(sum(blocks, []))
-        yield (f"to the first instruction, µs: {name}",
-               f"{statistics.median(times):.0f} (90 % within {times[len(times) * 9 // 10]:.0f})",
-               "", None)
-    yield ("XADD to first instruction to the pipe's", spread(medians), *at_most(medians, 2.5))
 
 
 class Noted(Exception):
@@ -556,7 +487,7 @@ def batch(rig):
 
 
 ROWS = {
-    "load8": load8, "load32": load32, "load2": load2, "shell": shell, "latency": latency,
+    "load8": load8, "load32": load32, "load2": load2, "load_static": load_static, "shell": shell,
     "redis1": redis1, "redis1_paced": redis1_paced, "idle": idle, "depth": depth, "renew": renew,
     "enqueue": enqueue, "batch": batch,
 }

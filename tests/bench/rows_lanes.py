@@ -3,8 +3,9 @@
 import statistics
 
 from harness.queue import Queue
-from rig import Daemon, encode, spread
-from rows import COMMAND, Notes, Stamps, at_most, words_of, worker_times
+from rig import Daemon, Stamps, encode, spread
+from rows import COMMAND, Notes, at_most, words_of
+from rows_latency import worker_times
 
 MANY = 10_000
 
