@@ -25,6 +25,7 @@ void fd_watch_init(struct fd_watch *watch, void (*ready)(void *context), void *c
 {
     watch->ready = ready;
     watch->context = context;
+    watch->paused = false;
     ev_init(&watch->io, on_io);
     ev_init(&watch->again, on_again);
     watch->io.data = watch->again.data = watch;
@@ -33,13 +34,24 @@ void fd_watch_init(struct fd_watch *watch, void (*ready)(void *context), void *c
 void fd_watch_start(struct fd_watch *watch, struct ev_loop *loop, int fd, int events)
 {
     if (!ev_is_active(&watch->io) && !ev_is_active(&watch->again)) {
-        ev_io_set(&watch->io, fd, events);
+        if (!watch->paused) {
+            ev_io_set(&watch->io, fd, events);
+        }
+        watch->paused = false;
         ev_io_start(loop, &watch->io);
     }
 }
 
+void fd_watch_pause(struct fd_watch *watch, struct ev_loop *loop)
+{
+    bool was_started = ev_is_active(&watch->io);
+    fd_watch_stop(watch, loop);
+    watch->paused = was_started;
+}
+
 void fd_watch_stop(struct fd_watch *watch, struct ev_loop *loop)
 {
+    watch->paused = false;
     ev_io_stop(loop, &watch->io);
     ev_timer_stop(loop, &watch->again);
 }

@@ -12,6 +12,7 @@
 struct fd_watch {
     ev_io io;
     ev_timer again; /* restarts io after a failure */
+    bool paused;    /* io has the descriptor and the events of the next start */
     void (*ready)(void *context);
     void *context;
 };
@@ -21,6 +22,10 @@ void fd_watch_init(struct fd_watch *watch, void (*ready)(void *context), void *c
 
 /* events: EV_READ or EV_WRITE. Does nothing if the watch is started. */
 void fd_watch_start(struct fd_watch *watch, struct ev_loop *loop, int fd, int events);
+
+/* Stops the watch of a descriptor that stays open. The next start must have the same descriptor and
+ * events. If it comes in the same turn of the loop, neither costs a system call. */
+void fd_watch_pause(struct fd_watch *watch, struct ev_loop *loop);
 
 /* Call this before the descriptor is closed. Does nothing if the watch is not started, or all
  * zero. */

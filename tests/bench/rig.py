@@ -252,7 +252,7 @@ class Rig:
     def _compile(self):
         self.tools.mkdir(parents=True, exist_ok=True)
         for name, more in (("floor", ["start.c"]), ("pipe", ["start.c"]), ("stamp", ["-static"]),
-                           ("nothing", ["-static"]), ("resident", []),
+                           ("nothing", ["-static", "-nostartfiles"]), ("resident", []),
                            ("bare", ["start.c", "-lhiredis"])):
             sources = [str(HERE / part) if part.endswith(".c") else part for part in more]
             command = [os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-o",

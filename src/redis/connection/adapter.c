@@ -31,10 +31,12 @@ static void add_write(void *context)
     fd_watch_start(&adapter->write, adapter->loop, adapter->redis->c.fd, EV_WRITE);
 }
 
+/* hiredis asks for writability with each command, and no longer when the command is written, which
+ * is mostly in the same turn of the loop. */
 static void del_write(void *context)
 {
     struct adapter *adapter = context;
-    fd_watch_stop(&adapter->write, adapter->loop);
+    fd_watch_pause(&adapter->write, adapter->loop);
 }
 
 /* ---- checks what hiredis asserts, before it does ---- */
@@ -142,8 +144,8 @@ static void begin_checks(struct adapter *adapter)
 static void cleanup(void *context)
 {
     struct adapter *adapter = context;
-    del_read(adapter);
-    del_write(adapter);
+    fd_watch_stop(&adapter->read, adapter->loop);
+    fd_watch_stop(&adapter->write, adapter->loop);
     adapter->redis->c.reader->fn = adapter->makers;
     adapter->redis = NULL;
     adapter->broken = false;
