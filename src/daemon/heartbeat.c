@@ -88,6 +88,7 @@ const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t cap
     if (*trouble) {
         add_text(&heartbeat->text, "trouble", trouble);
     }
+    figures_append(&heartbeat->figures, &heartbeat->text);
     (void)buffer_append_text(&heartbeat->text, "\"unclaimed\":[");
     for (size_t i = 0; i < unclaimed->count; i++) {
         (void)buffer_printf(&heartbeat->text, "%s\"%s\"", i > 0 ? "," : "", unclaimed->tokens[i]);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "daemon/report/figures.h"
 #include "daemon/session/tokens.h"
 #include "exec/guard/worker_name.h"
 #include "exec/job/outcome.h"
@@ -23,6 +24,7 @@ struct heartbeat {
     double rate;              /* ended attempts per second, smoothed */
     int64_t fence;            /* the greatest fencing token that the worker was given */
     int64_t joined;           /* the number of the newest worker that it has heard of */
+    struct figures figures;   /* for the next record */
     struct buffer text;
 };
 

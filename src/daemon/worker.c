@@ -100,6 +100,7 @@ static void on_ended(void *context, struct attempt *attempt)
     live_ended(worker->live, attempt, &outcome);
     task_log_ended(worker->context.refusals, attempt, &outcome);
     worker->heartbeat.ended[outcome.verdict]++;
+    figures_ended(&worker->heartbeat.figures, attempt);
     slots_ended(worker->slots, attempt);
     if (host_ended(worker->host, attempt)) {
         claim_loop_schedule(worker->claim_loop); /* no longer one task at a time */
@@ -129,6 +130,9 @@ static void on_settled(void *context, const struct pending_outcome *result,
 {
     struct worker *worker = context;
     task_log_settled(result, settled, error);
+    if (settled == QUEUE_FENCED || (settled == QUEUE_GONE && !result->again)) {
+        figures_stale(&worker->heartbeat.figures);
+    }
     /* after an outage, other workers may wait until this one names nothing that is lost */
     worker->renew = worker->renew || worker->lost;
     if (settled == QUEUE_VANISHED ||
@@ -188,6 +192,7 @@ static void on_renewed(void *context, const struct token_set *lost,
 {
     struct worker *worker = context;
     worker->lost = lost->count > 0;
+    figures_confirmed(&worker->heartbeat.figures);
     slots_remove(worker->slots, lost, cancelled);
     claim_loop_forget(worker->claim_loop, lost);
 }
@@ -290,7 +295,11 @@ static void check_left(struct worker *worker)
         log_text(LOG_NOTICE, "leaving without Redis: no outcome is left to send");
         left(worker);
     } else if (session_is_up(worker->context.session) && claim_loop_is_quiet(worker->claim_loop)) {
-        leave(worker);
+        if (figures_are_left(&worker->heartbeat.figures)) {
+            lease_renew(worker->lease); /* its reply causes the next turn */
+        } else {
+            leave(worker);
+        }
     }
 }
 
@@ -459,6 +468,7 @@ struct worker *worker_new(struct ev_loop *loop, const struct config *config,
     worker->context = (struct worker_context){.loop = loop,
                                               .config = config,
                                               .queue = &worker->queue,
+                                              .figures = &worker->heartbeat.figures,
                                               .consumer = worker->heartbeat.consumer,
                                               .lease_ms = config->queue.lease_ms,
                                               .waiting = waits};

@@ -121,6 +121,27 @@ static int read_unlaned(const redisReply *list, const struct queue_claim_reply *
     return 0;
 }
 
+/* How long each task has waited: since it was enqueued, unless the list of token and time says
+ * otherwise. Its tokens stand in the order of the tasks. Returns 0, or -1 if the list has another
+ * form. */
+static int read_waits(const redisReply *list, const struct queue_claim_reply *out)
+{
+    if (list && !value_are_texts(list)) {
+        return value_malformed();
+    }
+    size_t count = list ? list->elements : 0, next = 0;
+    for (size_t i = 0; i < out->task_count; i++) {
+        struct task *task = out->tasks[i];
+        int64_t since_ms = task->enqueued_ms;
+        if (next + 1 < count && strcmp(task->token, list->element[next]->str) == 0) {
+            since_ms = strtoll(list->element[next + 1]->str, NULL, 10);
+            next += 2;
+        }
+        task->waited_ms = since_ms < out->now_ms ? out->now_ms - since_ms : 0;
+    }
+    return 0;
+}
+
 int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
 {
     *out = (struct queue_claim_reply){0};
@@ -137,7 +158,8 @@ int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
     out->reasons = value_at(reply, 11);
     out->unread = value_at(reply, 12);
     if (read_tasks(value_at(reply, 7), out) || read_deferred(value_at(reply, 8), out) ||
-        read_causes(value_at(reply, 10), out) || read_unlaned(value_at(reply, 13), out)) {
+        read_causes(value_at(reply, 10), out) || read_unlaned(value_at(reply, 13), out) ||
+        read_waits(value_at(reply, 14), out)) {
         queue_claim_reply_free(out); /* free() keeps errno */
         return -1;
     }

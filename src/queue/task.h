@@ -44,6 +44,7 @@ struct task {
     int64_t fence;       /* greater with every claim */
     unsigned ends;       /* how earlier attempts ended: bits of enum config_check_after */
     int64_t enqueued_ms; /* unix time */
+    int64_t waited_ms;   /* from when it could start until it was claimed */
     size_t field_count;
     const struct task_field *fields; /* in the producer's order */
     /* task_check sets these from the fields; NULL or 0 if the task does not say. */

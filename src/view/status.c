@@ -13,7 +13,10 @@
 #include "view/reply_fields.h"
 
 #define DRAIN_PREFIX "drain:"
-#define STATUS_BUSY 5 /* index of this element; replies of earlier libraries lack it */
+
+/* Indexes of elements that replies of earlier libraries lack. */
+#define STATUS_BUSY 5
+#define STATUS_COUNTS 6
 
 static void copy_text(const json_t *heartbeat, const char *name, char *text, size_t size)
 {
@@ -136,6 +139,26 @@ static int64_t running_now(const struct redisReply *reply, struct bytes consumer
     return busy ? fields_number(busy, name, 0) : heartbeat_running;
 }
 
+/* Workers note the totals now and then, so the difference to the earlier of the last two notes is
+ * the rate of the last seconds: "MS SUCCEEDED FAILED". */
+static void read_rate(struct status *status)
+{
+    struct bytes then = fields_bytes(status->counts, "m:then");
+    char text[64], *at;
+    int64_t then_ms, succeeded, failed;
+
+    bytes_copy(then, text, sizeof text);
+    then_ms = strtoll(text, &at, 10);
+    succeeded = status_figure(status, "total_succeeded") - strtoll(at, &at, 10);
+    failed = status_figure(status, "total_retried") + status_figure(status, "total_dead") -
+             strtoll(at, &at, 10);
+    if (then_ms > 0 && then_ms <= status->now_ms && succeeded >= 0 && failed >= 0) {
+        status->rate_ms = status->now_ms - then_ms > 1000 ? status->now_ms - then_ms : 1000;
+        status->rate = (double)(succeeded + failed) * 1000 / (double)status->rate_ms;
+        status->failure_rate = (double)failed * 1000 / (double)status->rate_ms;
+    }
+}
+
 int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct status *status)
 {
     const struct redisReply *workers = reply->element[3];
@@ -145,6 +168,7 @@ int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct
         .now_ms = fields_integer(reply->element[1], 0),
         .figures = reply->element[2],
         .conf = reply->element[4],
+        .counts = reply->elements > STATUS_COUNTS ? reply->element[STATUS_COUNTS] : NULL,
     };
     status->lease_ms = fields_number(status->conf, "lease_ms", default_lease_ms);
     status->paused_ms = fields_stamp(fields_bytes(status->conf, "paused"), &status->paused_by);
@@ -159,11 +183,9 @@ int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct
         worker->drained = is_drained(status->conf, fields_name_at(workers, i));
         worker->live = status->now_ms - worker->heartbeat_ms <= status->lease_ms;
         status->live_count += worker->live;
-        if (worker->live) {
-            status->rate += worker->rate;
-        }
     }
     status->worker_count = count;
+    read_rate(status);
     qsort(status->workers, count, sizeof *status->workers, compare_workers);
     return 0;
 }

@@ -30,12 +30,15 @@ struct status_worker {
 
 struct status {
     const struct redisReply *figures, *conf; /* point into the reply */
+    const struct redisReply *counts;         /* the same; see view/histogram.h; may be NULL */
     int64_t now_ms, lease_ms;
     int64_t paused_ms;      /* since when; 0: not paused */
     struct bytes paused_by; /* "user@host", or empty */
     struct status_worker *workers;
     size_t worker_count, live_count;
-    double rate; /* of all live workers */
+    double rate;         /* attempts that ended per second, in the last rate_ms */
+    double failure_rate; /* those of them that failed */
+    int64_t rate_ms;     /* 0: unknown */
 };
 
 /* Reads a reply, which stays the caller's and must outlive the status. default_lease_ms applies

@@ -4,6 +4,7 @@
 #include "view/output_json.h"
 #include "view/reply_json.h"
 #include "view/status.h"
+#include "view/totals.h"
 
 /* Members that the heartbeat does not have are left out. */
 static json_t *worker_json(const struct status_worker *worker)
@@ -20,7 +21,7 @@ static json_t *worker_json(const struct status_worker *worker)
         {"succeeded", worker->succeeded},
         {"failed", worker->failed},
         {"cancelled", worker->cancelled},
-        {"beat_ms", worker->heartbeat_ms},
+        {"seen_ms", worker->heartbeat_ms},
     };
     json_t *object =
         json_pack("{s:s, s:s, s:b, s:b, s:f, s:s}", "host", worker->host, "state", worker->state,
@@ -96,12 +97,14 @@ json_t *status_json(const struct status *status, const struct buffer *problems,
 {
     /* json_pack takes each reference with 'o', also if another one is missing */
     json_t *object = json_pack(
-        "{s:s, s:I, s:b, s:o, s:b, s:I, s:o, s:o, s:f, s:o, s:o, s:o}", "queue", queue_name,
-        "now_ms", (json_int_t)status->now_ms, "healthy", (int)(problems->size == 0), "problems",
-        lines_json(problems), "paused", (int)(status->paused_ms > 0), "paused_since_ms",
+        "{s:s, s:I, s:b, s:o, s:b, s:I, s:o, s:o, s:f, s:f, s:I, s:o, s:o, s:o, s:o}", "queue",
+        queue_name, "now_ms", (json_int_t)status->now_ms, "healthy", (int)(problems->size == 0),
+        "problems", lines_json(problems), "paused", (int)(status->paused_ms > 0), "paused_since_ms",
         (json_int_t)status->paused_ms, "drained", drained_json(status), "drained_by",
-        drained_by_json(status), "rate", status->rate, "figures", fields_json(status->figures),
-        "workers", workers_json(status), "conf", fields_json(status->conf));
+        drained_by_json(status), "rate", status->rate, "failure_rate", status->failure_rate,
+        "rate_over_ms", (json_int_t)status->rate_ms, "since_creation", totals_json(status),
+        "figures", fields_json(status->figures), "workers", workers_json(status), "conf",
+        fields_json(status->conf));
 
     if (status->paused_by.size > 0) {
         output_put_bytes(&object, "paused_by", status->paused_by);

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "cli/lib/table.h"
 #include "cli/status/status.h"
+#include "view/histogram.h"
 #include "view/moment.h"
 #include "view/reply_fields.h"
 
@@ -43,7 +44,7 @@ static void render_figures(const struct status *status, bool color, struct buffe
     int64_t oldest_ms = status_figure(status, "oldest_ready_ms");
     int64_t laned = status_figure(status, "in_lanes");
     char time[MOMENT_SIZE], ready[2 * MOMENT_SIZE] = "", due[MOMENT_SIZE + 16],
-                                      retry[MOMENT_SIZE + 16], running[64] = "";
+                                      retry[MOMENT_SIZE + 16], running[160] = "";
 
     if (status_figure(status, "ready") > 0) {
         moment_span(oldest_ms, time, sizeof time);
@@ -55,8 +56,10 @@ static void render_figures(const struct status *status, bool color, struct buffe
     }
     describe_next(status, "next_due_ms", "next due", due, sizeof due);
     describe_next(status, "next_retry_ms", "next retry", retry, sizeof retry);
-    if (status->live_count > 0) {
-        (void)snprintf(running, sizeof running, "%.1f tasks/s", status->rate);
+    if (status->rate_ms > 0) {
+        moment_span(status->rate_ms, time, sizeof time);
+        (void)snprintf(running, sizeof running, "%.1f tasks/s, %.1f failed/s in the last %s",
+                       status->rate, status->failure_rate, time);
     }
     render_figure(status, "ready", TEXT_PLAIN, ready, color, out);
     render_figure(status, "running", TEXT_PLAIN, running, color, out);
@@ -141,6 +144,8 @@ static int render_workers(const struct status *status, const struct output *outp
     }
     result = table_render(&table, out, 2, output->width, output->color);
     table_free(&table);
+    /* a failed append marks the buffer */
+    (void)buffer_append_text(out, "  DONE and FAILED: since the worker's start, as of SEEN\n");
     return result;
 }
 
@@ -256,10 +261,32 @@ static void render_conf(const struct status *status, struct buffer *out)
     }
 }
 
+/* One line, such as "  waiting  p50 2ms, p95 40ms, p99 1s". */
+static void render_percentiles(const struct status *status, enum figures_histogram which,
+                               struct buffer *out)
+{
+    static const int percents[] = {50, 95, 99};
+    struct histogram histogram;
+    char time[MOMENT_SIZE];
+
+    histogram_read(status, which, &histogram);
+    /* a failed append marks the buffer */
+    if (histogram.total == 0) {
+        return;
+    }
+    (void)buffer_printf(out, "  %s of attempts:", figures_name(which));
+    for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
+        int64_t us = histogram_quantile(&histogram, percents[i] / 100.0);
+        moment_span((us + 999) / 1000, time, sizeof time);
+        (void)buffer_printf(out, "%s p%d %s", i > 0 ? "," : "", percents[i], time);
+    }
+    (void)buffer_append_text(out, " since the queue was created\n");
+}
+
 static void render_totals(const struct status *status, struct buffer *out)
 {
     static const char prefix[] = "total_";
-    const char *separator = "  total: ";
+    const char *separator = "  since the queue was created: ";
 
     /* a failed append marks the buffer */
     for (size_t i = 0; i < fields_count(status->figures); i++) {
@@ -320,6 +347,8 @@ int status_render(const struct status *status, const struct buffer *problems, co
         return -1;
     }
     render_conf(status, out);
+    render_percentiles(status, FIGURES_WAITING, out);
+    render_percentiles(status, FIGURES_DURATION, out);
     render_totals(status, out);
     return text_wrap(out, start, output->width);
 }

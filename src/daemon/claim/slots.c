@@ -9,6 +9,7 @@
 #include "base/timer.h"
 #include "daemon/claim/signature_check.h"
 #include "daemon/claim/waiting.h"
+#include "daemon/report/figures.h"
 #include "daemon/report/task_log.h"
 #include "queue/batch.h"
 
@@ -194,6 +195,7 @@ static void start(struct slots *slots, const struct claimed_task *tasks, size_t 
     }
     const struct attempt *newest = runner_first(slots->runner);
     for (size_t i = 0; i < count && newest; i++, newest = LIST_NEXT(newest, link)) {
+        figures_started(slots->worker->figures, newest->task);
         lease_watch(slots->lease, newest);
     }
 }

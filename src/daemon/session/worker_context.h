@@ -14,6 +14,7 @@
 #include "redis/command.h"
 
 struct ev_loop;
+struct figures;
 struct refusals;
 struct session;
 
@@ -25,6 +26,7 @@ struct worker_context {
     const char *consumer;      /* this worker's name */
     struct session *session;   /* the sender of commands */
     struct refusals *refusals; /* sums up log records; NULL: none are */
+    struct figures *figures;   /* for the next heartbeat; NULL: nothing is counted */
     struct command command;    /* the one that is built now; sending copies it */
     int64_t lease_ms;          /* the queue's, as Redis said last; before that, the config's */
 

@@ -2,6 +2,7 @@ do -- Changes of tasks that wait, by operators: another lane, queue or due time,
 
 -- Part of a whole step: the task waits in this queue, in its lane or until due (ms), and holds its names.
 function leat.put_waiting(q, task, due)
+  task.due = due > q.now and str(due) or task.due
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
   leat.watch_expiry(q, task, task.tid)
   leat.note_size(q, task.weight)

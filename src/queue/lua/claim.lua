@@ -22,6 +22,10 @@ local function add_claimed(task, out)
     out.unlaned = out.unlaned or {}
     out.unlaned[#out.unlaned + 1] = task.token
   end
+  if task.due then
+    out.dues = out.dues or {}
+    out.dues[#out.dues + 1], out.dues[#out.dues + 2] = task.token, task.due
+  end
   if task.history == '' then
     return
   end
@@ -397,8 +401,10 @@ local function settle_rate(q, out, room)
 end
 
 -- The last parts of the reply, which are left out if they are empty: nearly always.
-local function more_of(causes, reasons, unread, unlaned)
-  if unlaned then
+local function more_of(causes, reasons, unread, unlaned, dues)
+  if dues then
+    return causes or {}, reasons or {}, unread or {}, unlaned or {}, dues
+  elseif unlaned then
     return causes or {}, reasons or {}, unread or {}, unlaned
   elseif unread then
     return causes or {}, reasons or {}, unread
@@ -434,7 +440,8 @@ end
 -- for each earlier attempt, and 1 if it may run beside others (a task with crashes and without that runs alone); the
 -- reason of each task that was ended, in the same order; named tokens that this call has
 -- not looked at, as the tasks before them were very large: name them again; tokens of claimed tasks whose lane is not
--- named in conf, and so counts as none. With why 'rate', some tasks may have been
+-- named in conf, and so counts as none; token and time (ms) of each claimed task that could start at another time than
+-- when it was enqueued. With why 'rate', some tasks may have been
 -- claimed.
 -- Deferred tokens are unclaimed: name them again when nothing runs. Until then, a worker without tasks that claims
 -- takes one of them, and one that starts a scan requeues them. A named token that is in none of these lists no
@@ -502,7 +509,7 @@ function leat.claim(keys, args)
   end
   return {
     PROTOCOL, q.now_text, lease, str(closed_until), why, q.due or '0', cursor, out.claimed, out.deferred, q.ended,
-    more_of(out.causes, q.ended[1] and q.reasons, out.unread, out.unlaned)
+    more_of(out.causes, q.ended[1] and q.reasons, out.unread, out.unlaned, out.dues)
   }
 end
 

@@ -122,8 +122,9 @@ local function trim_to_most(q)
 end
 
 -- Counts a new dead letter and makes room for it. Never fails a step.
-function leat.letter_written(q)
+function leat.letter_written(q, cause)
   count(q, 'dead')
+  count(q, leat.end_name('dead', cause))
   pcall(trim_to_most, q)
 end
 

@@ -395,7 +395,7 @@ end
 -- A figure of stats that is no number. The counters of lanes are looked at with the tasks that run.
 function checks.counter(q, name)
   local value = redis.call('HGET', q[STATS], name)
-  local is_figure = FIGURES[name] or leat.is_total(name) or name:sub(1, 2) == 't:'
+  local is_figure = FIGURES[name] or leat.is_total(name) or leat.is_figure(name) or name:sub(1, 2) == 't:'
   return value and is_figure and not number_or(value) and 'is ' .. shown(value) or nil
 end
 

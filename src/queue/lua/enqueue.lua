@@ -141,7 +141,7 @@ leat.new_tid = new_tid
 local function wait_for(q, item)
   local task = {
     tid = new_tid(q), fields = item.fields, count = #item.fields, attempts = 0, crashes = 0, fence = 0,
-    enqueued = q.now_text, history = '',
+    enqueued = q.now_text, history = '', due = item.due > q.now and str(item.due) or nil,
   }
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
   return task.tid

@@ -65,24 +65,29 @@ local function tell_success(q, record, result)
 end
 
 local function retry_step(q, task, due)
-  task.from = nil
+  task.from, task.due = nil, str(math.min(due, leat.LATEST))
   leat.wait_until(q, task, math.min(due, leat.LATEST))
   leat.remove(q, task.token, task.tid)
 end
 
--- Nothing is counted. If the task is to wait, it waits as it was before this attempt, longer each time until it fails.
-local function release(q, task, delay_ms)
+-- Counts what has ended, once for all attempts of a call.
+local function add_to(tally, name, by)
+  tally[name] = (tally[name] or 0) + (by or 1)
+end
+
+-- No attempt is counted. If the task is to wait, it waits as it was before this attempt, longer each time until it fails.
+local function release(q, task, delay_ms, tally)
   if delay_ms > 0 then
     task.waits = math.min((task.waits or 0) + 1, MOST_WAITS)
     whole_step(retry_step, q, task, q.now + delay_ms * task.waits)
-    count(q, 'retrying', task.attempts > 0 and 1 or 0)
+    add_to(tally, 'retrying', task.attempts > 0 and 1 or 0)
   else
     leat.requeue(q, task)
   end
-  count(q, 'released')
+  add_to(tally, 'released')
 end
 
-local function finish_failed(q, record, result)
+local function finish_failed(q, record, result, tally)
   local task = fetch(q, result.token)
   if not task then
     leat.settle_vanished(q, result.token)
@@ -93,7 +98,8 @@ local function finish_failed(q, record, result)
     leat.cancel_entry(q, task, record)
     return result.outcome == 'cancelled' and 'ok' or 'cancelled'
   elseif result.outcome == 'release' then
-    release(q, task, result.delay_ms or 0)
+    release(q, task, result.delay_ms or 0, tally)
+    add_to(tally, leat.end_name('release', result.cause))
     return 'ok'
   end
   task.waits, result.record = nil, record
@@ -107,8 +113,9 @@ local function finish_failed(q, record, result)
     return 'ok'
   end
   whole_step(retry_step, q, task, q.now + result.delay_ms)
-  count(q, 'retried')
-  count(q, 'retrying')
+  add_to(tally, 'retried')
+  add_to(tally, 'retrying')
+  add_to(tally, leat.end_name('retry', result.cause))
   return 'ok'
 end
 
@@ -123,7 +130,7 @@ local function finish_unbegun(q, result)
 end
 
 -- Everything except a plain success.
-local function finish_one(q, packed, result)
+local function finish_one(q, packed, result, tally)
   local record = packed and unpack_record(packed)
   if not record then
     return finish_unbegun(q, result)
@@ -134,7 +141,7 @@ local function finish_one(q, packed, result)
   elseif record.consumer ~= q.consumer then
     return 'fenced'
   elseif not record.moved then
-    return finish_failed(q, record, result)
+    return finish_failed(q, record, result, tally)
   elseif result.outcome ~= 'success' then
     return 'fenced'
   end
@@ -241,7 +248,7 @@ function leat.finish(keys, args)
   end
   local records = redis.call('HMGET', q[RUNNING], unpack(tokens))
   local mine, fenced = q.consumer .. '\0', 0
-  local of_stream, of_go
+  local of_stream, of_go, tally
   for i = 1, #tokens do
     local packed = records[i]
     local own = packed and packed:sub(2, #mine + 1) == mine and packed:sub(1, 1) ~= MOVED
@@ -255,7 +262,8 @@ function leat.finish(keys, args)
       reply[i + 1] = 'later'
     else
       local result = parse_result(args, places[i])
-      local fine, state = pcall(finish_one, q, packed, result)
+      tally = tally or {}
+      local fine, state = pcall(finish_one, q, packed, result, tally)
       reply[i + 1] = fine and state or message_of(state)
       if state == 'fenced' or state == 'gone' and not result.again then
         fenced = fenced + 1
@@ -267,6 +275,9 @@ function leat.finish(keys, args)
   end
   if of_stream then
     settle_batch(q, of_stream, args, places, reply)
+  end
+  for name, by in pairs(tally or NOWHERE) do
+    count(q, name, by)
   end
   if fenced > 0 then
     count(q, 'fenced', fenced)

@@ -143,10 +143,12 @@ end
 local function beat(q, lease, tokens, text, told)
   local awaited = leat.note_outage(q, lease, told)
   local lost, cancelled = renew_tokens(q, tokens, text)
-  if redis.call('HSET', q[WORKERS], q.consumer, q.now_text .. ' ' .. text) == 1 then
+  local fine, kept = pcall(leat.add_figures, q, text)
+  if redis.call('HSET', q[WORKERS], q.consumer, q.now_text .. ' ' .. (fine and kept or text)) == 1 then
     leat.has_joined(q)
   end
   leat.note_beat(q)
+  pcall(leat.mark_totals, q)
   return lost, cancelled, awaited and #lost == 0 and not q.unfinished
 end
 

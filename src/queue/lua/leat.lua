@@ -321,6 +321,7 @@ local function take_known(task, known)
   if known_number(task, known, 'leat.enqueued') and #known['leat.enqueued'] <= MAX_DIGITS then
     task.enqueued = known['leat.enqueued']
   end
+  task.due = known_number(task, known, 'leat.due') and known['leat.due']
   local tid = known['leat.tid']
   if tid and is_tid(tid) then
     task.tid = tid
@@ -330,7 +331,9 @@ local function take_known(task, known)
 end
 
 -- A task as all routines use it. count is the number of values in fields that are the task's own, and bytes is their
--- size. weight is what reading it costs Redis, in bytes. enqueued (ms) stays text. The PICKED fields are in it by their names. bound: at least one of them is BINDING.
+-- size. weight is what reading it costs Redis, in bytes. enqueued (ms) stays text, and so does due: since when (ms) it could
+-- start, if that is not when it was enqueued. The PICKED fields are in it by their names. bound: at least one of them is
+-- BINDING.
 local function decode(token, fields)
   local task = {
     token = token, tid = token:sub(2), fields = fields, count = #fields, attempts = 0, crashes = 0, fence = 0,
@@ -386,6 +389,9 @@ local function encode(task)
   add('leat.crashes', str(task.crashes))
   add('leat.fence', str(task.fence))
   add('leat.enqueued', task.enqueued)
+  if task.due then
+    add('leat.due', task.due)
+  end
   if task.from then
     add('leat.from', task.from)
   end

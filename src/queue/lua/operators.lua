@@ -188,7 +188,7 @@ local function dead_retry_step(q, id, task)
   if leat.is_expired(q, task) then
     fail('REFUSED ' .. task.tid .. ' has expired, so it could not start; drop it')
   end
-  task.attempts, task.crashes, task.from, task.waits = 0, 0, nil, nil
+  task.attempts, task.crashes, task.from, task.waits, task.due = 0, 0, nil, nil, q.now_text
   leat.put_waiting(q, task, 0)
   leat.drop_index(q, task.tid, task.token)
   redis.call('XDEL', q[DEAD], id)

@@ -117,7 +117,7 @@ end
 
 function repairs.damaged(q, tid)
   whole_step(dead_letter_damaged, q, tid)
-  leat.letter_written(q)
+  leat.letter_written(q, 'damaged')
   leat.tell_end(q, { tid = tid }, 'dead', { cause = 'damaged' })
 end
 

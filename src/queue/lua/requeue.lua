@@ -262,7 +262,7 @@ end
 function leat.dead_letter(q, task, letter)
   whole_step(end_step, q, task, letter)
   note_end(q, task.tid, letter.cause, letter.reason)
-  leat.letter_written(q)
+  leat.letter_written(q, letter.cause)
   leat.tell_end(q, task, 'dead', letter)
 end
 
@@ -294,7 +294,7 @@ end
 function leat.dead_letter_waiting(q, tid, packed, letter)
   local task = leat.end_waiting(q, tid, packed, letter)
   note_end(q, tid, letter.cause, letter.reason)
-  leat.letter_written(q)
+  leat.letter_written(q, letter.cause)
   leat.tell_end(q, task, 'dead', letter)
 end
 
@@ -343,7 +343,7 @@ local function requeue_step(q, task, record)
   local stream, id = stream_of(q, task.token)
   local old_from, held = task.from, drop_record(q, task.token)
   if held then
-    task.fence = held.fence
+    task.fence, task.due = held.fence, q.now_text
   end
   if record then
     task.from = task.token
@@ -413,7 +413,7 @@ function leat.settle_vanished(q, token)
   whole_step(settle_vanished_step, q, token, record)
   count(q, 'vanished')
   if record and not record.moved then
-    leat.letter_written(q)
+    leat.letter_written(q, 'vanished')
     note_end(q, record.tid, 'vanished')
     leat.tell_end(q, record, 'dead', { cause = 'vanished', record = record })
   end

@@ -122,7 +122,7 @@ end
 -- KEYS: all.
 -- ARGV: group.
 -- Reply: PROTOCOL, now ms, {name, value …} of figures, {consumer, record …}, {name, value …} of conf, {consumer,
--- number …} of running tasks. XINFO's lag is not used, because it is wrong after XDEL.
+-- number …} of running tasks, {name, value …} of the figures of figures.lua. XINFO's lag is not used, because it is wrong after XDEL.
 -- Safe to stop: no writes.
 function leat.status(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
@@ -163,7 +163,7 @@ function leat.status(keys, args)
   end
   return {
     PROTOCOL, q.now_text, figures, redis.call('HGETALL', q[WORKERS]), redis.call('HGETALL', q[CONF]),
-    leat.flat_busy(by_consumer),
+    leat.flat_busy(by_consumer), leat.read_figures(q),
   }
 end
 

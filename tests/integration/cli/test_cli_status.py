@@ -33,7 +33,7 @@ def test_every_state_is_counted(leat, queue):
     assert [figures[name] for name in ('ready', 'running', 'delayed', 'retrying', 'dead')] == [
         2, 1, 1, 1, 1]
     assert figures['oldest_ready_ms'] >= 0 and figures['next_due_ms'] > page['now_ms']
-    assert (page['healthy'], code, page['rate'], page['queue']) == (True, 0, 6.25, 'emails')
+    assert (page['healthy'], code, page['workers'][0]['rate'], page['queue']) == (True, 0, 6.25, 'emails')
     assert page['conf']['lease_ms'] == 60000
 
     text = leat('status').stdout

@@ -228,8 +228,9 @@ class Queue:
         return [reason for reason in reasons if not reason.startswith('joined')]
 
     def status(self):
-        now, figures, workers, conf, busy = self.call('status', self.group)
+        now, figures, workers, conf, busy, seen = self.call('status', self.group)
         return {'now': int(now), 'workers': pairs(workers), 'conf': pairs(conf), 'busy': pairs(busy),
+                'figures': {name: text(value) for name, value in pairs(seen).items()},
                 **{name: int(value) for name, value in pairs(figures).items()}}
 
     def lane_rows(self, limit=100):
