@@ -1,5 +1,7 @@
 do -- Renew and register.
 
+local FENCE_AHEAD_US = 3e14 -- ten years
+
 -- The tokens that a heartbeat lists as not claimed, or nil: older workers do not list them. Then the greatest fencing
 -- token that the worker was ever given, and the greatest number of a new worker that it has heard of, each 0 if it does
 -- not tell.
@@ -131,9 +133,12 @@ local function renew_tokens(q, tokens, text)
   return lost, cancelled
 end
 
--- If the clock of Redis was set back, and Redis has forgotten claims, tokens made from the time would repeat.
+-- If the clock of Redis was set back, and Redis has forgotten claims, tokens made from the time would repeat. Whoever
+-- may write waiting tasks can give one any fence. One that is as great as numbers can be would leave no greater ones,
+-- so that the tokens of all tasks would repeat: no clock was set back that far.
 local function note_fence(q, fence)
-  if fence > q.now_us and fence > number_or(redis.call('HGET', q[CONF], 'fence'), 0) then
+  local is_ahead = fence > q.now_us and fence < q.now_us + FENCE_AHEAD_US
+  if is_ahead and fence > number_or(redis.call('HGET', q[CONF], 'fence'), 0) then
     redis.call('HSET', q[CONF], 'fence', str(fence))
   end
 end

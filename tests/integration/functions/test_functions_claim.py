@@ -71,6 +71,16 @@ def test_the_attempt_counts_when_it_begins(queue):
     assert third.attempt == 2 and third.fence > second.fence
 
 
+@pytest.mark.parametrize('ahead_us, is_kept', [(10 ** 12, True), (10 ** 15, False)])
+def test_a_fence_from_the_future(queue, ahead_us, is_kept):
+    """If Redis's clock was set back, tokens go on from the greatest one that a worker knows. One that no clock can
+    have made, such as that of a forged task, leaves room for the tokens of other tasks."""
+    fence = queue.now() * 1000 + ahead_us
+    queue.register('w1', heartbeat=f'{{"unclaimed":[],"fence":{fence}}}')
+    queue.add({'command': 'x'})
+    assert (queue.begin('w1')[0].fence > fence) == is_kept
+
+
 def test_wanting_none_begins_none(queue):
     """A full worker that names tokens or scans gets no new tasks."""
     queue.add({'command': 'x'})
