@@ -67,8 +67,11 @@ int hand_over_receive(int socket, struct hand_over *packet, int fds[HAND_OVER_EL
 {
     _Alignas(struct cmsghdr) char space[CMSG_SPACE(FDS_SIZE)];
     struct iovec part = {.iov_base = packet, .iov_len = sizeof *packet};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+    /* CMSG_SPACE would have room for one descriptor more, which nobody would close */
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = space,
+                             .msg_controllen = CMSG_LEN(FDS_SIZE)};
     *packet = (struct hand_over){0};
     ssize_t got;
     /* a side that ends without having read all resets the connection; its own packets follow */

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -108,6 +109,55 @@ static void descriptors_come_along(void **state)
     assert_int_equal(fcntl(first, F_GETFD), -1);
 }
 
+/* Goal: descriptors that nobody expects are closed. */
+static void too_many_descriptors(void **state)
+{
+    const int *ends = *state;
+    const struct hand_over sent = {.word = HAND_OVER_SLOTS};
+    _Alignas(struct cmsghdr) char space[CMSG_SPACE((HAND_OVER_ELDERS + 9) * sizeof(int))] = {0};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)&sent, .iov_len = sizeof sent};
+    int fds[HAND_OVER_ELDERS], before = dup(ends[0]);
+    struct hand_over got;
+    for (size_t count = 1; count <= HAND_OVER_ELDERS + 9; count++) {
+        struct msghdr message = {.msg_iov = &part,
+                                 .msg_iovlen = 1,
+                                 .msg_control = space,
+                                 .msg_controllen = CMSG_SPACE(count * sizeof(int))};
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(count * sizeof(int)); /* all of them are descriptor 0 */
+        assert_int_equal(sendmsg(ends[0], &message, 0), sizeof sent);
+        assert_int_equal(hand_over_receive(ends[1], &got, fds), 1);
+        hand_over_close(fds);
+    }
+    (void)close(before);
+    int after = dup(ends[0]);
+    (void)close(after);
+    assert_int_equal(before, after);
+}
+
+/* Goal: the URL of the server comes before the offer, and only then. */
+static void server_comes_along(void **state)
+{
+    const int *ends = *state;
+    const struct hand_over offer = {.word = HAND_OVER_OFFER};
+    const char sent[] = "redis://:secret@example.net";
+    struct hand_over got;
+    char *url;
+    assert_int_equal(hand_over_send_server(ends[0], sent), 0);
+    assert_int_equal(hand_over_send(ends[0], &offer, NULL), 0);
+    assert_int_equal(hand_over_receive_server(ends[1], &url), 0);
+    assert_string_equal(url, sent);
+    free(url);
+    assert_int_equal(hand_over_receive_server(ends[1], &url), 0);
+    assert_null(url);
+    assert_int_equal(receive(ends[1], &got), 1);
+    assert_int_equal(got.word, HAND_OVER_OFFER);
+    assert_int_equal(hand_over_receive_server(ends[1], &url), 0);
+    assert_null(url);
+}
+
 /* Goal: what the other side has sent before its end is heard, even if it has not read everything.
  */
 static void last_words_are_heard(void **state)
@@ -141,6 +191,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(packets_arrive, make_sockets, close_sockets),
         cmocka_unit_test_setup_teardown(packets_of_other_versions, make_sockets, close_sockets),
         cmocka_unit_test_setup_teardown(descriptors_come_along, make_sockets, close_sockets),
+        cmocka_unit_test_setup_teardown(too_many_descriptors, make_sockets, close_sockets),
+        cmocka_unit_test_setup_teardown(server_comes_along, make_sockets, close_sockets),
         cmocka_unit_test_setup_teardown(last_words_are_heard, make_sockets, close_sockets),
         cmocka_unit_test(other_descriptors),
     };
