@@ -248,6 +248,9 @@ class Rig:
             found += [f'{worker.log_path.name}: {line}' for line in lines[:most]]
         return found
 
+    def hand_overs(self):
+        return [ms for service in self.services for ms in service.hand_overs()]
+
     def close(self):
         for service in self.services:
             service.close()

@@ -1,5 +1,6 @@
 """The processes of one worker that is upgraded in place: the main one, and former ones that finish their tasks.
 It does what systemd does: it follows MAINPID, and hears of the end of the main process."""
+import datetime
 import os
 import random
 import re
@@ -12,7 +13,9 @@ from harness.daemon import program
 from harness.notify import NotifySocket
 from harness.upgrades import NEXT
 
+TOGETHER_S = 0.1
 ANSWER_S = 90  # leatd waits for a third of it
+OVER = re.compile(r'^(\S+) .*upgraded from \S+ to \S+: (process|this process)', re.M)
 REFUSED = re.compile(rb'(?:no upgrade|upgrade to \S+ failed): (.*)')
 
 # programs that work (checker.WORKS), and scripts that do not
@@ -144,6 +147,19 @@ class Service:
         mine = [str(self.daemon.config_path), '--take-over']
         return [pid for pid in processes.children() if pid not in self.pids()
                 and all(word in processes.arguments(pid) for word in mine)]
+
+    def hand_overs(self):
+        """[ms] of upgrades, by the log: from when the former process claims nothing more until the new one claims.
+        They log it at the same time, in either order."""
+        said = [(datetime.datetime.fromisoformat(at).timestamp(), who)
+                for at, who in OVER.findall(self.daemon.log(whole=True))]
+        found = []
+        while len(said) > 1:
+            (since, former), (until, new) = said[:2]
+            is_pair = former != new and (former == 'process' or until - since < TOGETHER_S)
+            found += [1000 * (until - since)] if is_pair else []
+            said = said[2 if is_pair else 1:]
+        return found
 
     # ---- ends
 

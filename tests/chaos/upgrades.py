@@ -53,8 +53,8 @@ def share(values, part):
     return sorted(values)[min(int(part * len(values)), len(values) - 1)] if values else 0
 
 
-def report(events):
-    """Lines about the upgrades of a run, or none."""
+def report(events, hand_overs):
+    """Lines about the upgrades of a run, or none. hand_overs: see Service."""
     facts = Facts(sorted(events, key=lambda event: event['t']))
     asked, refused = facts.of['asked'], facts.of['refused']
     done = [event for event in facts.of['up'] if 'former' in event]
@@ -72,6 +72,7 @@ def report(events):
         f'{len(runs) - well} until another fault',
         *(f'{what}: {len(values)}, p50 {share(values, 0.5):.0f} ms, p99 {share(values, 0.99):.0f} ms, '
           f'longest {max(values):.0f} ms' for values, what in (
-              ([ms for ms, _ in across], 'pauses of upgrades'),
-              (calm(across), 'pauses of upgrades without a fault meanwhile'),
-              (calm(within), 'between starts in one process without a fault meanwhile')) if values)]
+              (hand_overs, 'hand-overs, in which nobody claims'),
+              ([ms for ms, _ in across], 'from the last start in a process to the first in its successor'),
+              (calm(across), 'of these without a fault meanwhile'),
+              (calm(within), 'from start to start in one process without a fault meanwhile')) if values)]
