@@ -143,6 +143,18 @@ def test_hung_main_process(unit):
     wait_until(lambda: unit.pid() not in (0, new), 60, unit.machine.tail)
 
 
+def test_main_process_named_by_a_task(unit):
+    """systemd believes the main process only: a task of the same user cannot name another one, or say that the
+    service stops."""
+    unit.configure(**PATIENT).start()
+    before = unit.pid()
+    unit.add("export NOTIFY_SOCKET=/run/systemd/notify; systemd-notify MAINPID=$$; systemd-notify STOPPING=1")
+    unit.event("TASK_SUCCEEDED")
+    assert (unit.pid(), unit.show("ActiveState")) == (before, "active")
+    unit.add("true")
+    unit.event("TASK_SUCCEEDED", count=2)
+
+
 def test_broken_program(unit):
     """A program that crashes leaves the service as it is: the same main process, no restart."""
     unit.configure(**PATIENT).start()
