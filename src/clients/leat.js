@@ -1,5 +1,5 @@
 /* Adds tasks to leat's queues, waits for their results, and cancels them. Needs a client of the package redis
- * (node-redis 4 or 5) or ioredis (5), and nothing else; leat.d.ts has the types.
+ * (node-redis 4 to 6) or ioredis (5 or 6), and nothing else; leat.d.ts has the types.
  *
  *   const { Queue } = require('leat');
  *
@@ -67,10 +67,18 @@ function send(client, parts) {
   return typeof client.call === 'function' ? client.call(...parts) : client.sendCommand(parts);
 }
 
+/* The exception that fits the answer of a function, without the place in the function that Redis adds. */
 function errorOf(error) {
-  const [, kind, rest] = /^(REFUSED|FULL) ([^]*)$/.exec(error.message) ?? [];
+  const [, kind, rest] = /^(REFUSED|FULL) ([^]*?)( script: \w+, on @\w+:\d+\.)?$/.exec(error.message) ?? [];
   const Kind = { REFUSED: Refused, FULL: Full }[kind];
   return Kind ? new Kind(rest, { cause: error }) : error;
+}
+
+/* The entries in the answer to XREAD of one stream. RESP2 has a list of streams. RESP3 has a map, which node-redis gives
+ * as an object and ioredis as a list of keys and values. */
+function entriesOf(reply) {
+  if (!Array.isArray(reply)) return Object.values(reply)[0];
+  return Array.isArray(reply[0]) ? reply[0][1] : reply[1];
 }
 
 /* The result from the fields of its entry, [name, value …]. */
@@ -163,10 +171,7 @@ class Queue {
         const left = Math.max(0, Math.round(Math.min(BLOCK_MS, deadline - performance.now())));
         const block = left > 0 ? ['BLOCK', String(left)] : [];
         const reply = await send(reader, ['XREAD', ...block, 'STREAMS', key, '0']);
-        if (reply) {
-          const entries = Array.isArray(reply) ? reply[0][1] : Object.values(reply)[0];
-          return resultOf(tid, entries[0][1]);
-        }
+        if (reply) return resultOf(tid, entriesOf(reply)[0][1]);
         if (left === 0) return null;
       }
     } finally {

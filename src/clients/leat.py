@@ -148,8 +148,8 @@ def _text(value: Union[str, bytes]) -> str:
 
 
 def _error(error: Exception) -> Exception:
-    """The exception that fits the answer of a function."""
-    kind, _, rest = str(error).partition(' ')
+    """The exception that fits the answer of a function, without the place in the function that Redis adds."""
+    kind, _, rest = re.sub(r' script: \w+, on @\w+:\d+\.?\Z', '', str(error)).partition(' ')
     return Refused(rest) if kind == 'REFUSED' else Full(rest) if kind == 'FULL' else error
 
 

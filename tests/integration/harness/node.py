@@ -13,18 +13,21 @@ NPM_SECONDS = 90
 DEBIAN = '/usr/share/nodejs'
 
 
-def resolves(package, modules):
-    return subprocess.run(['node', '-e', f'require("{package}")'], env=dict(os.environ, NODE_PATH=modules),
-                          cwd='/', capture_output=True, timeout=NPM_SECONDS, check=False).returncode == 0
+def resolves(package, version, modules):
+    done = subprocess.run(['node', '-p', f'require("{package}/package.json").version'],
+                          env=dict(os.environ, NODE_PATH=modules), cwd='/', capture_output=True, text=True,
+                          timeout=NPM_SECONDS, check=False)
+    return done.returncode == 0 and done.stdout.startswith(f'{version}.')
 
 
 def node_modules(package, version):
-    """NODE_PATH for a program that needs this package. Skips the test if it cannot be installed."""
+    """NODE_PATH for a program that needs this major version of a package. Skips the test if it cannot be
+    installed."""
     if not shutil.which('node'):
         pytest.skip('no node here')
-    own = BUILD / 'node' / package
+    own = BUILD / 'node' / f'{package}-{version}'
     for place in (os.environ.get('NODE_PATH', ''), DEBIAN):
-        if resolves(package, place):
+        if resolves(package, version, place):
             return place
     own.mkdir(parents=True, exist_ok=True)
     # one test runs npm, and the others wait; a half-finished installation of another process would be found,
