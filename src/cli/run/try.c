@@ -195,9 +195,9 @@ static int await_report(struct trial *trial, size_t number)
 
 /* ---- records ---- */
 
-/* Makes the record of a payload. Returns 0, or an exit status after printing the error. */
-static int make_record(const struct config *config, struct draft *draft, size_t number,
-                       struct buffer *record)
+/* Makes the record of a task. Returns 0, or an exit status after printing the error. */
+static int append_record(const struct config *config, const struct draft *draft, size_t number,
+                         struct buffer *record)
 {
     char tid[32], reason[160];
     struct task task = {.tid = tid,
@@ -222,6 +222,35 @@ static int make_record(const struct config *config, struct draft *draft, size_t 
     return batch_append(record, config->task.batch_format, &task, &more) ? cli_no_memory() : EX_OK;
 }
 
+/* As append_record, of a payload and the fields that all records have. */
+static int make_record(const struct config *config, const struct draft *common, const char *payload,
+                       size_t number, struct buffer *record)
+{
+    struct draft draft = {0};
+    int failed = draft_add_text(&draft, "payload", payload);
+
+    for (size_t i = 0; i < common->count; i++) {
+        failed |= draft_add(&draft, common->fields[i].name, common->fields[i].value);
+    }
+    int status = failed ? cli_no_memory() : append_record(config, &draft, number, record);
+    draft_free(&draft);
+    return status;
+}
+
+/* Finds the first payload that leatd would refuse, before the process starts. */
+static int check_payloads(const struct config *config, const struct draft *common, char **payloads,
+                          int count)
+{
+    int status = EX_OK;
+
+    for (int i = 0; i < count && status == EX_OK; i++) {
+        struct buffer record = BUFFER_INIT;
+        status = make_record(config, common, payloads[i], (size_t)i + 1, &record);
+        buffer_free(&record);
+    }
+    return status;
+}
+
 static int send_record(const struct trial *trial, const struct buffer *record)
 {
     for (size_t done = 0; done < record->size;) {
@@ -236,10 +265,11 @@ static int send_record(const struct trial *trial, const struct buffer *record)
     return EX_OK;
 }
 
-static int try_record(struct trial *trial, struct draft *draft, size_t number)
+static int try_record(struct trial *trial, const struct draft *common, const char *payload,
+                      size_t number)
 {
     struct buffer record = BUFFER_INIT;
-    int status = make_record(trial->config, draft, number, &record);
+    int status = make_record(trial->config, common, payload, number, &record);
 
     status = status == EX_OK ? send_record(trial, &record) : status;
     status = status == EX_OK ? await_report(trial, number) : status;
@@ -275,15 +305,8 @@ static int try_all(struct trial *trial, const struct draft *common, char **paylo
     int status = await_ready(trial), result = status;
 
     for (int i = 0; i < count && trial->is_ready && status <= FAILED; i++) {
-        struct draft draft = {0};
-        int failed = draft_add_text(&draft, "payload", payloads[i]);
-
-        for (size_t j = 0; j < common->count; j++) {
-            failed |= draft_add(&draft, common->fields[j].name, common->fields[j].value);
-        }
-        status = failed ? cli_no_memory() : try_record(trial, &draft, (size_t)i + 1);
+        status = try_record(trial, common, payloads[i], (size_t)i + 1);
         result = status != EX_OK ? status : result;
-        draft_free(&draft);
     }
     status = finish(trial);
     return result != EX_OK ? result : status;
@@ -333,6 +356,9 @@ static int run(struct cli *cli, int argc, char **argv)
         cli_error("%s: the queue has no resident command; add resident = yes under [task]",
                   cli->config->path);
         status = EX_CONFIG;
+    }
+    if (status == EX_OK) {
+        status = check_payloads(cli->config, &common, argv + optind, argc - optind);
     }
     if (status == EX_OK) {
         struct trial trial = {.config = cli->config, .pid = -1, .records = -1, .reports = -1};

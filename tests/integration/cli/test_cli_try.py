@@ -72,7 +72,8 @@ def test_usage(attempt, args, status):
     assert attempt('true', *args).returncode == status
 
 
-def test_refused(attempt):
-    """A task that leatd would refuse is refused here."""
-    done = attempt('echo ready >&3; cat', 'two\nlines', form='lines')
-    assert done.returncode == 65 and 'holds a newline' in done.stderr
+def test_refused(attempt, folder):
+    """A task that leatd would refuse is refused before the command starts."""
+    done = attempt(f'touch {folder}/started; echo ready >&3; cat', 'one', 'two\nlines', form='lines')
+    assert done.returncode == 65 and 'record 2: ' in done.stderr and 'holds a newline' in done.stderr
+    assert not (folder / 'started').exists()
