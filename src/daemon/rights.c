@@ -66,8 +66,8 @@ bool rights_fit(const struct config *config, const struct confinement *confineme
         log_event(
             LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
             "%s: [task] %s: leatd has bounded itself to the user and groups that tasks had at "
-            "its start; restart it to change this: systemctl restart leatd@QUEUE",
-            config->path, has_users ? "no_new_privileges" : "user, group");
+            "its start; restart it to change this: systemctl restart leatd@%s",
+            config->path, has_users ? "no_new_privileges" : "user, group", config->queue.name);
     }
     identity_free(identity);
     return has_all;

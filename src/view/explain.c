@@ -9,6 +9,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "config/config.h"
 #include "view/explain_queue.h"
 #include "view/explain_workers.h"
 #include "view/history.h"
@@ -350,7 +351,7 @@ static void explain_ready(struct explanation *explanation)
     reasons_put_number(reason, "ready", ready);
 }
 
-static void explain_waiting(struct explanation *explanation, const char *group)
+static void explain_waiting(struct explanation *explanation)
 {
     explanation->verdict = EXPLAIN_WILL_RUN;
     explain_refusal(explanation);
@@ -363,11 +364,11 @@ static void explain_waiting(struct explanation *explanation, const char *group)
         explain_ready(explanation);
     }
     explain_lane(explanation);
-    explain_queue(explanation, group);
+    explain_queue(explanation);
     explain_workers(explanation);
 }
 
-static void explain_task(struct explanation *explanation, const char *group)
+static void explain_task(struct explanation *explanation)
 {
     if (fields_count(explanation->row) == 0) {
         explain_gone(explanation);
@@ -376,35 +377,38 @@ static void explain_task(struct explanation *explanation, const char *group)
     } else if (is_state(explanation, "running")) {
         explain_running(explanation);
     } else {
-        explain_waiting(explanation, group);
+        explain_waiting(explanation);
     }
     explain_attempts(explanation);
 }
 
 /* ---- a lane or a queue */
 
-static void explain_one_lane(struct explanation *explanation, const char *group)
+static void explain_one_lane(struct explanation *explanation)
 {
     int64_t waiting = figure(explanation, "lane_waiting"),
             running = figure(explanation, "lane_running");
+    bool has_name = fields_bytes(explanation->status.figures, "lane").size > 0;
 
-    if (waiting == 0 && running == 0 && figure(explanation, "is_named") == 0) {
+    if (has_name && waiting == 0 && running == 0 && figure(explanation, "is_named") == 0) {
         explanation->verdict = EXPLAIN_UNKNOWN;
         (void)reasons_add(explanation, "unknown", true,
                           "no task waits or runs in this lane, and it has no settings");
         return;
     }
     explanation->verdict = EXPLAIN_OPEN;
-    if (waiting == 0) {
+    if (waiting == 0 && has_name) {
         (void)reasons_add(explanation, "empty", false, "no task waits in it, and %lld run",
                           (long long)running);
+    } else if (waiting == 0) {
+        (void)reasons_add(explanation, "empty", false, "none of them waits like those of a lane");
     }
     explain_lane(explanation);
-    explain_queue(explanation, group);
+    explain_queue(explanation);
     explain_workers(explanation);
 }
 
-static void explain_whole_queue(struct explanation *explanation, const char *group)
+static void explain_whole_queue(struct explanation *explanation)
 {
     int64_t ready = figure(explanation, "ready"), running = figure(explanation, "running");
     int64_t waiting = figure(explanation, "waiting"), due_ms = figure(explanation, "next_due_ms");
@@ -421,7 +425,7 @@ static void explain_whole_queue(struct explanation *explanation, const char *gro
         reasons_time(reason, due_ms, explanation->status.now_ms);
         reasons_put_number(reason, "due_ms", due_ms);
     }
-    explain_queue(explanation, group);
+    explain_queue(explanation);
     explain_workers(explanation);
 }
 
@@ -445,23 +449,24 @@ static void put_blocking_first(struct explanation *explanation)
     }
 }
 
-int explain_read(const struct redisReply *reply, enum explain_subject subject, const char *group,
-                 int64_t default_lease_ms, struct explanation *explanation)
+int explain_read(const struct redisReply *reply, enum explain_subject subject,
+                 const struct config_queue *queue, struct explanation *explanation)
 {
-    static void (*const explain[])(struct explanation *, const char *) = {
+    static void (*const explain[])(struct explanation *) = {
         [EXPLAIN_TASK] = explain_task,
         [EXPLAIN_LANE] = explain_one_lane,
         [EXPLAIN_QUEUE] = explain_whole_queue,
     };
     bool failed = false;
 
-    *explanation = (struct explanation){.row = reply->element[ROW],
+    *explanation = (struct explanation){.queue = queue,
+                                        .row = reply->element[ROW],
                                         .history = fields_value(reply->element[HISTORY])};
     explanation->reasons = calloc(EXPLAIN_REASONS + 1, sizeof *explanation->reasons);
-    if (!explanation->reasons || status_read(reply, default_lease_ms, &explanation->status) != 0) {
+    if (!explanation->reasons || status_read(reply, queue->lease_ms, &explanation->status) != 0) {
         return -1;
     }
-    explain[subject](explanation, group);
+    explain[subject](explanation);
     put_blocking_first(explanation);
     for (size_t i = 0; i < explanation->count; i++) {
         failed |= explanation->reasons[i].text.failed;

@@ -4,8 +4,6 @@
 #ifndef LEAT_VIEW_EXPLAIN_H
 #define LEAT_VIEW_EXPLAIN_H
 
-#include <stdint.h>
-
 #include "view/explanation.h"
 
 struct redisReply;
@@ -14,11 +12,10 @@ struct redisReply;
 
 enum explain_subject { EXPLAIN_TASK, EXPLAIN_LANE, EXPLAIN_QUEUE };
 
-/* Reads a reply, which stays the caller's and must outlive the explanation. group: of the
- * configuration. default_lease_ms: as for status_read. Returns 0, or -1 without memory. Call
- * explain_free in any case. */
-int explain_read(const struct redisReply *reply, enum explain_subject subject, const char *group,
-                 int64_t default_lease_ms, struct explanation *explanation);
+/* Reads a reply. The reply and the queue stay the caller's and must outlive the explanation.
+ * Returns 0, or -1 without memory. Call explain_free in any case. */
+int explain_read(const struct redisReply *reply, enum explain_subject subject,
+                 const struct config_queue *queue, struct explanation *explanation);
 void explain_free(struct explanation *explanation);
 
 /* "runs", "will-run", "open", "blocked", "succeeded", "cancelled", "dead" or "unknown". */

@@ -5,6 +5,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "config/config.h"
 #include "view/reasons.h"
 #include "view/reply_fields.h"
 
@@ -80,8 +81,9 @@ static void explain_rate(struct explanation *explanation)
     reasons_put_number(reason, "next_ms", next_ms);
 }
 
-static void explain_group(struct explanation *explanation, const char *group)
+static void explain_group(struct explanation *explanation)
 {
+    const char *group = explanation->queue->group;
     const struct status *status = &explanation->status;
     struct bytes theirs = fields_bytes(status->conf, "group");
     struct explain_reason *reason;
@@ -100,10 +102,10 @@ static void explain_group(struct explanation *explanation, const char *group)
     }
 }
 
-void explain_queue(struct explanation *explanation, const char *group)
+void explain_queue(struct explanation *explanation)
 {
     explain_pause(explanation);
-    explain_group(explanation, group);
+    explain_group(explanation);
     explain_holds(explanation);
     explain_rate(explanation);
 }

@@ -6,8 +6,7 @@
 
 #include "view/explanation.h"
 
-/* group: of the configuration. */
-void explain_queue(struct explanation *explanation, const char *group);
+void explain_queue(struct explanation *explanation);
 
 /* Adds nothing if the reply has no lane. */
 void explain_lane(struct explanation *explanation);

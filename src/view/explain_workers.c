@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/config.h"
 #include "view/reasons.h"
 #include "view/reply_fields.h"
 
@@ -97,7 +98,8 @@ void explain_workers(struct explanation *explanation)
 
     if (status->worker_count == 0) {
         (void)reasons_add(explanation, "no-worker", true,
-                          "no worker serves the queue; start one: systemctl start leatd@QUEUE");
+                          "no worker serves the queue; start one: systemctl start leatd@%s",
+                          explanation->queue->name);
         return;
     }
     for (size_t i = 0; i < status->worker_count; i++) {

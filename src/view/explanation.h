@@ -12,6 +12,7 @@
 #include "view/status.h"
 
 struct redisReply;
+struct config_queue;
 
 enum explain_verdict {
     EXPLAIN_RUNS,      /* the task */
@@ -44,6 +45,7 @@ struct explain_reason {
 
 /* Reasons that block come first. The status and all bytes point into the reply. */
 struct explanation {
+    const struct config_queue *queue; /* of the caller */
     enum explain_verdict verdict;
     struct status status;
     const struct redisReply *row;   /* of the task, as in leat_show; empty: none */

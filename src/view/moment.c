@@ -151,7 +151,7 @@ void moment_relative(int64_t unix_ms, int64_t now_ms, char *text, size_t size)
     char span[MOMENT_SIZE];
 
     if (unix_ms > now_ms - SECOND_MS && unix_ms < now_ms + SECOND_MS) {
-        (void)snprintf(text, size, "now");
+        (void)snprintf(text, size, unix_ms > now_ms ? "now" : "just now");
         return;
     }
     /* round to the nearest second, so that a task that is due in 5m does not show as 4m59s */

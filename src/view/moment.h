@@ -22,7 +22,7 @@ bool moment_is_past(int64_t unix_ms, int64_t now_ms);
  * span counts as 0. */
 void moment_span(int64_t ms, char *text, size_t size);
 
-/* Writes "3m12s ago", "in 4m" or "now". */
+/* Writes "3m12s ago", "in 4m", or within a second "just now" or "now". */
 void moment_relative(int64_t unix_ms, int64_t now_ms, char *text, size_t size);
 
 /* Writes the local time: "2026-01-31 12:00:00 CET". */

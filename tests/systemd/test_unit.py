@@ -307,7 +307,7 @@ def test_users_are_bounded_at_the_start(unit):
     unit.configure(task={"user": "news"})
     machine.run("systemctl", "reload", unit.unit, check=False)
     told = unit.event("CONFIG_REJECTED")
-    assert "[task] user, group" in told[0]["MESSAGE"] and "systemctl restart leatd@QUEUE" in told[0]["MESSAGE"]
+    assert "[task] user, group" in told[0]["MESSAGE"] and f"systemctl restart {unit.unit}" in told[0]["MESSAGE"]
     assert user(4) == "games"
     unit.configure(task={"user": "games", "umask": "077"})
     machine.run("systemctl", "reload", unit.unit)

@@ -165,8 +165,10 @@ static int print_host(const struct drain *drain, const char *host, bool changed)
     /* a failed append marks the buffer */
     (void)text_append(&line, name, strlen(name));
     (void)buffer_printf(&line, ": %s\n",
-                        drain->drain ? (changed ? "drained" : "already drained")
-                                     : (changed ? "takes tasks again" : "not drained"));
+                        drain->drain   ? (changed ? "drained" : "already drained")
+                        : !changed     ? "not drained"
+                        : name != host ? "take tasks again"
+                                       : "takes tasks again");
     status = output_write(&line);
     buffer_free(&line);
     return status;

@@ -27,7 +27,7 @@ static const char help[] =
     "Options:\n"
     "  --field NAME  make the item the task's payload, its command, or $TASK_NAME\n"
     "                (default: [intake] field)\n"
-    "  --lane NAME   put the tasks into this lane\n"
+    "  --lane NAME   put the tasks into this lane; '' means no lane\n"
     "  --unique      drop items that equal an item in the queue\n"
     "  --marks       items end with *UNIXTIME, as in a circular queue: strip the\n"
     "                mark, and delay the task until then\n"

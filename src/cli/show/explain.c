@@ -26,7 +26,8 @@ static const char help[] =
     "label, or the id of a dead letter's entry. Reasons that block are marked with !.\n"
     "\n"
     "Options:\n"
-    "  --lane LANE  explain a lane\n"
+    "  --lane LANE  explain a lane; '' means the tasks without a lane that wait like\n"
+    "               those of a lane\n"
     "  --json       print JSON\n"
     "  -q, -c, -h   see leat --help\n"
     "\n"
@@ -83,8 +84,12 @@ static void add_title(struct buffer *page, const struct asked *asked,
     const char *verdict = explain_verdict_name(explanation->verdict);
 
     /* a failed append marks the buffer */
-    (void)buffer_printf(page, "%s ", asked->what);
-    (void)text_append(page, asked->name, strlen(asked->name));
+    if (asked->subject == EXPLAIN_LANE && !*asked->name) {
+        (void)buffer_append_text(page, "tasks without a lane");
+    } else {
+        (void)buffer_printf(page, "%s ", asked->what);
+        (void)text_append(page, asked->name, strlen(asked->name));
+    }
     if (tid.size > 0 && !bytes_equal(tid, asked->name)) {
         (void)buffer_append_text(page, ", ");
         (void)text_append(page, tid.data, tid.size);
@@ -163,8 +168,7 @@ static int show(const struct cli *cli, const struct asked *asked, const struct r
     struct explanation explanation;
     int status;
 
-    if (explain_read(reply, asked->subject, cli->config->queue.group, cli->config->queue.lease_ms,
-                     &explanation) != 0) {
+    if (explain_read(reply, asked->subject, &cli->config->queue, &explanation) != 0) {
         status = cli_no_memory();
     } else if (asked->json) {
         status = output_json(explanation_json(cli, asked, &explanation), true);

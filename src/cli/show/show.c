@@ -73,7 +73,7 @@ static void add_enqueued(struct buffer *out, int64_t unix_ms)
     if (moment_is_past(unix_ms, clock_wall_ms())) {
         add_time(out, "enqueued", unix_ms);
     } else {
-        add_text(out, "enqueued", bytes_of("unknown: the time in the id is not that"));
+        add_text(out, "enqueued", bytes_of("unknown: the time in the id is wrong"));
     }
 }
 

@@ -73,6 +73,7 @@ def test_no_worker(explain, queue):
     tid = add(queue)
     for answer in explain(), explain(tid):
         assert (answer.code, answer.verdict, answer.blocking) == (BLOCKED, 'blocked', ['no-worker'])
+        assert text_of(answer, 'no-worker').endswith(': systemctl start leatd@emails')
 
 
 def test_silent_workers(explain, queue):
@@ -93,6 +94,7 @@ def test_paused(explain, queue, idle):
     queue.begin('web1:1:a')
     waiting = add(queue)
     queue.gate('paused', 1, 'alice@web1')
+    assert 'the queue was paused now' not in text_of(explain(waiting), 'paused')
     queue.redis.hset(queue.conf, 'paused', f'{queue.now() - 3 * HOUR_MS} alice@web1')
     answer = explain(waiting)
     assert (answer.code, answer.verdict, answer.blocking) == (BLOCKED, 'blocked', ['paused'])
@@ -239,6 +241,15 @@ def test_lanes_without_tasks(explain, queue, idle):
     assert (answer.code, answer.verdict) == (RUNS, 'open') and 'empty' in answer.reasons
     answer = explain('--lane', 'none')
     assert (answer.code, answer.verdict) == (UNKNOWN, 'unknown')
+
+
+def test_no_lane(leat, explain, queue, idle):
+    """An empty name means the tasks without a lane, which are never unknown; enqueue and list mean the same."""
+    answer = explain('--lane', '')
+    assert (answer.code, answer.verdict) == (RUNS, 'open') and 'empty' in answer.reasons
+    assert leat('explain', '--lane', '').stdout.startswith('tasks without a lane: open\n')
+    tid = leat('enqueue', '--lane', '', 'true').stdout
+    assert leat('list', '--lane', '', '--format', '{tid}').stdout == tid
 
 
 # ---- a task

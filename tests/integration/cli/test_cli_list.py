@@ -246,7 +246,7 @@ def test_the_age_of_an_id_in_the_future(queue, leat, tid):
     queue.register('w1')
     queue.redis.xadd(queue.stream, {'command': 'true'}, id=tid)
     assert re.search(rf'^{tid} +ready +- +0 ', leat('list').stdout, re.M)
-    assert 'enqueued  unknown: the time in the id is not that\n' in leat('show', tid).stdout
+    assert 'enqueued  unknown: the time in the id is wrong\n' in leat('show', tid).stdout
     [task] = queue.begin('w1')
     assert re.search(rf'^{tid} +running +- +1 ', leat('list').stdout, re.M)
     assert queue.finish('w1', task, 'dead', cause='exit') == 'ok'

@@ -241,6 +241,8 @@ static void test_moment_format(void **state)
     assert_string_equal(text, "in 5m");
     moment_relative(1000500, 1000000, text, sizeof text);
     assert_string_equal(text, "now");
+    moment_relative(1000000, 1000000, text, sizeof text);
+    assert_string_equal(text, "just now");
     assert_int_equal(setenv("TZ", "UTC", 1), 0);
     tzset();
     moment_local(1769860800000, text, sizeof text);
