@@ -126,8 +126,8 @@ const struct table_row table[TABLE_ROWS] = {
      .type = TABLE_DURATION, MEMBER(queue, scan_ms), .low = 100, .high = DAY_MS,
      .words = automatic},
     {KEY("queue", "max_length", "integer or none", "none", false,
-         "Tasks that wait, also delayed ones, or run from the stream; leat refuses more, XADD does "
-         "not."),
+         "How many tasks may wait, also delayed ones, or run from the stream; leat refuses more, "
+         "XADD does not."),
      .type = TABLE_INTEGER, MEMBER(queue, max_length), .low = 1, .high = INT64_C(1000000000000),
      .words = none},
     {KEY("queue", "max_task", "size or none", "none", false,

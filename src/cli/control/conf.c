@@ -370,10 +370,11 @@ static int print_conf(const struct cli *cli, const struct redisReply *conf)
 {
     bool has_run = fields_number(conf, "lease_ms", 0) > 0;
 
-    /* cli_flush reports failures */
-    if (!has_run) {
-        (void)printf("no worker of %s has run yet; the configuration of the first one will apply\n",
-                     cli->config->queue.name);
+    if (!has_run &&
+        output_printf(
+            "no worker of %s has run yet; the configuration of the first one will apply\n",
+            cli->config->queue.name) != EX_OK) {
+        return EX_OSERR;
     }
     for (size_t i = 0; i < SHARED_SETTINGS; i++) {
         char stored[SHARED_TEXT_SIZE], text[SHARED_TEXT_SIZE];

@@ -18,6 +18,7 @@
 #include "base/process/program.h"
 #include "base/process/systemd_unit.h"
 #include "cli/lib/cli.h"
+#include "cli/lib/output.h"
 #include "config/file/service.h"
 
 /* The name sorts before those of other drop-ins, which can thereby replace each setting. */
@@ -431,11 +432,10 @@ int service_make(const struct service_options *options)
     status = name_all(&service);
     status = status == EX_OK ? make_all(&service) : status;
     if (status == EX_OK) {
-        /* cli_flush reports failures */
-        (void)printf("%s runs as user %s with %s%s%s\n", options->queue, service.name,
-                     service.config,
-                     service.is_stopped ? "" : "; start it: systemctl enable --now leatd@",
-                     service.is_stopped ? "" : options->queue);
+        status = output_printf(
+            "%s runs as user %s with %s%s%s\n", options->queue, service.name, service.config,
+            service.is_stopped ? "" : "; start it: systemctl enable --now leatd@",
+            service.is_stopped ? "" : options->queue);
     }
     free(service.config);
     return status;

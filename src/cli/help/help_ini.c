@@ -69,17 +69,16 @@ static bool is_meant(const struct table_row *row, const struct question *questio
 
 /* ---- telling */
 
-static void describe(const struct table_row *row)
+static int describe(const struct table_row *row)
 {
     const struct config_key *key = &row->key;
     const char *value = key->default_value;
 
-    /* cli_flush reports failures */
-    (void)printf("[%s] %s\n  %s\n", key->section, key->name, key->help);
-    (void)printf("  Type: %s\n  Default: %s\n  Reload: %s\n", key->type, *value ? value : "(none)",
-                 key->reloadable        ? "yes"
-                 : table_is_shared(row) ? "no; leat conf changes the queue's value"
-                                        : "no");
+    return output_printf("[%s] %s\n  %s\n  Type: %s\n  Default: %s\n  Reload: %s\n", key->section,
+                         key->name, key->help, key->type, *value ? value : "(none)",
+                         key->reloadable        ? "yes"
+                         : table_is_shared(row) ? "no; leat conf changes the queue's value"
+                                                : "no");
 }
 
 static int describe_all(const struct question *question)
@@ -93,7 +92,9 @@ static int describe_all(const struct question *question)
         if (found++ > 0) {
             (void)putchar('\n');
         }
-        describe(&table[i]);
+        if (describe(&table[i]) != EX_OK) {
+            return EX_OSERR;
+        }
     }
     if (found > 0) {
         (void)puts("\nSee leat.ini(5).");
@@ -163,6 +164,7 @@ static void unknown_key(const struct question *question)
 int help_ini(int count, char *const *words)
 {
     struct question question;
+    int status;
 
     if (count == 0) {
         return list_keys(NULL);
@@ -176,8 +178,9 @@ int help_ini(int count, char *const *words)
         unknown_section(question.section);
         return EX_USAGE;
     }
-    if (*question.key && describe_all(&question) == EX_OK) {
-        return EX_OK;
+    status = *question.key ? describe_all(&question) : EX_USAGE;
+    if (status != EX_USAGE) {
+        return status;
     }
     /* a single word may also be a section */
     if (!*question.section && table_has_section(question.key)) {

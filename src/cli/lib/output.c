@@ -3,6 +3,7 @@
  */
 #include "cli/lib/output.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/lib/cli.h"
+#include "cli/lib/text.h"
 
 struct output output_look(void)
 {
@@ -41,6 +43,22 @@ int output_write(const struct buffer *buffer)
         (void)fwrite(buffer->data, 1, buffer->size, stdout);
     }
     return EX_OK;
+}
+
+int output_printf(const char *format, ...)
+{
+    struct buffer text = BUFFER_INIT;
+    va_list args;
+    int status;
+
+    /* a failed append marks the buffer */
+    va_start(args, format);
+    (void)buffer_vprintf(&text, format, args);
+    va_end(args);
+    (void)text_wrap(&text, 0, output_look().width);
+    status = output_write(&text);
+    buffer_free(&text);
+    return status;
 }
 
 int output_json_text(json_t *value, size_t flags, struct buffer *text)

@@ -26,6 +26,10 @@ struct output output_look(void);
  * an append to the buffer had failed. */
 int output_write(const struct buffer *buffer);
 
+/* Writes formatted text, whose lines are broken at the terminal's width. Returns as output_write.
+ */
+int output_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Like output_json_append. Returns 0, or EX_OSERR after printing the error: do not use the text
  * then. */
 int output_json_text(json_t *value, size_t flags, struct buffer *text);

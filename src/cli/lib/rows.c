@@ -213,9 +213,9 @@ int rows_print(const struct table *table, const char *what, int64_t limit, bool 
     } else {
         status = cli_no_memory();
     }
-    if (limit > 0) {
-        (void)printf("... only the first %lld%s are shown; --limit 0 shows all\n", (long long)limit,
-                     each ? " of each state" : "");
+    if (limit > 0 && status == EX_OK) {
+        status = output_printf("... only the first %lld%s are shown; --limit 0 shows all\n",
+                               (long long)limit, each ? " of each state" : "");
     }
     buffer_free(&page);
     return status;

@@ -263,16 +263,15 @@ static int report(const struct watch *watch)
     int64_t cancelled = now->cancelled - first->cancelled;
     int status = EX_OK;
 
-    /* cli_flush reports failures */
     if (watch->options->json) {
         status = output_json(json_pack("{s:I, s:I, s:I, s:I}", "succeeded", (json_int_t)succeeded,
                                        "dead", (json_int_t)dead, "cancelled", (json_int_t)cancelled,
                                        "delayed", (json_int_t)now->delayed),
                              false);
     } else {
-        (void)printf("empty: %lld succeeded, %lld dead, %lld cancelled meanwhile; %lld delayed\n",
-                     (long long)succeeded, (long long)dead, (long long)cancelled,
-                     (long long)now->delayed);
+        status = output_printf(
+            "empty: %lld succeeded, %lld dead, %lld cancelled meanwhile; %lld delayed\n",
+            (long long)succeeded, (long long)dead, (long long)cancelled, (long long)now->delayed);
     }
     if (status != EX_OK) {
         return status;

@@ -133,7 +133,8 @@ def test_nothing_wraps(terminal, queue, wait_until, columns):
     """No line of any page is wider than a terminal of 60 columns; what names a task is always there."""
     dead = fill(queue)
     pages = (['status'], ['status', '--lanes'], ['status', '--max-dead', '0', '--max-oldest', '1ms'], ['list'],
-             ['dead', 'list'], ['dead', 'show', dead], ['show', dead], ['wait', dead], ['doctor'])
+             ['list', '--limit', '1'], ['dead', 'list'], ['dead', 'show', dead], ['show', dead], ['wait', dead],
+             ['doctor'])
     seen = {}
     for page in pages:
         for env in ({'NO_COLOR': '1'}, {}):
@@ -148,6 +149,13 @@ def test_nothing_wraps(terminal, queue, wait_until, columns):
                          ('status', 'HOST STATE BUSY FAILED'), ('status --lanes', 'LANE WAITING RUNNING')):
         assert set(titles.split()) <= set(re.sub('\x1b\\[[0-9;]*m', ' ', seen[page]).split()), seen[page]
     assert all(dead in seen[page] for page in ('dead list', 'list', f'show {dead}', f'wait {dead}'))
+
+
+@pytest.mark.parametrize('args', [['conf'], ['wait', '--all'], ['help', 'ini', 'queue.max_length']])
+def test_sentences_fit(terminal, queue, wait_until, args):
+    """Long sentences on stdout are broken, too."""
+    text = finished(terminal(*args, columns=60, NO_COLOR='1'), wait_until).split('\r\x1b[K')[-1]
+    assert len(text) > 60 and all(len(line) <= 60 for line in text.splitlines()), text
 
 
 def test_all_queues_are_watched(terminal, etc, queue, redis_server, wait_until):
@@ -240,7 +248,8 @@ def test_wait_shows_progress(terminal, queue, wait_until):
         queue.finish('w1', task)
     for one, columns in ((wait, 70), (narrow, 30)):
         text = finished(one, wait_until)
-        assert text.endswith('\r\x1b[Kempty: 40 succeeded, 0 dead, 0 cancelled meanwhile; 0 delayed\n')
+        said = ' '.join(text.split('\r\x1b[K')[-1].split())
+        assert said == 'empty: 40 succeeded, 0 dead, 0 cancelled meanwhile; 0 delayed'
         assert all(len(line) < columns for line in text.split('\r\x1b[K')[:-1])
         assert one.process.returncode == 0
 
