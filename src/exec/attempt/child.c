@@ -237,6 +237,9 @@ static void on_timeout(void *context)
     if (child->resident) {
         resident_due(child);
     } else {
+        if (child->needs_verdict) {
+            streams_read_reports(child); /* what it wrote in time counts */
+        }
         child_end(child, NULL, JOB_TIMED_OUT);
     }
 }

@@ -473,15 +473,6 @@ static bool take_ready(struct child *child, const char *line, size_t size)
     return true;
 }
 
-/* Returns whether the task has ended its process: that is its result then, whatever the process
- * still reports. */
-static bool is_decided(const struct attempt *attempt)
-{
-    enum cause cause = attempt->ending.cause;
-    return cause == CAUSE_TIMEOUT || cause == CAUSE_CANCELLED || cause == CAUSE_LEASE_LOST ||
-           cause == CAUSE_OUTPUT_LIMIT;
-}
-
 bool resident_line(struct child *child, const char *line, size_t size, bool *known)
 {
     struct batch_verdict verdict;
@@ -502,7 +493,7 @@ bool resident_line(struct child *child, const char *line, size_t size, bool *kno
     if (is_running(child) && !streams_part(child, false)) {
         return false;
     }
-    if (is_decided(attempt)) {
+    if (ending_is_decided(&attempt->ending)) {
         return true;
     }
     streams_set_verdict(attempt, &verdict);

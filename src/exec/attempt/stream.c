@@ -163,9 +163,10 @@ static bool take_report(struct child *child, const char *line, size_t size, bool
         return resident_line(child, line, size, known);
     }
     *known = batch_read(line, size, child->count, child->needs_verdict, &verdict);
-    if (*known) {
-        streams_set_verdict(child_attempt(child, verdict.index - 1), &verdict);
-    } else if (child->needs_verdict) {
+    struct attempt *attempt = *known ? child_attempt(child, verdict.index - 1) : NULL;
+    if (attempt && !(child->needs_verdict && ending_is_decided(&attempt->ending))) {
+        streams_set_verdict(attempt, &verdict);
+    } else if (child->needs_verdict && !attempt) {
         *known = bytes_equal((struct bytes){line, size}, "ready");
     }
     return true;

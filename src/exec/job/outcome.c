@@ -133,6 +133,12 @@ struct outcome outcome_decide(const struct config_retry *policy, const struct en
                                                                         : VERDICT_RELEASE};
 }
 
+bool ending_is_decided(const struct ending *ending)
+{
+    return ending->cause == CAUSE_TIMEOUT || ending->cause == CAUSE_CANCELLED ||
+           ending->cause == CAUSE_LEASE_LOST || ending->cause == CAUSE_OUTPUT_LIMIT;
+}
+
 bool ending_lacked_memory(const struct config_retry *policy, const struct ending *ending,
                           int64_t oom_kills)
 {

@@ -63,6 +63,10 @@ struct outcome {
 struct outcome outcome_decide(const struct config_retry *policy, const struct ending *ending,
                               double random);
 
+/* Returns whether the task has ended its process. If the process has to report, that is the result
+ * of the task then, whatever it still reports. */
+bool ending_is_decided(const struct ending *ending);
+
 /* Returns true if the attempt failed by itself and some of its processes were OOM-killed. oom_kills
  * is their number; 0 or less: none, or unknown. */
 bool ending_lacked_memory(const struct config_retry *policy, const struct ending *ending,

@@ -115,18 +115,22 @@ while True:
 """
 
 
+@pytest.mark.parametrize('own', [{}, {'directory': '/'}], ids=['shared', 'own'])
 @pytest.mark.parametrize('report', ['1 ok', '1 dead too late'])
-def test_late_report(daemon, queue, handlers, folder, leat, report):
-    """If a task ends the process, a report on it in the grace period changes nothing."""
+def test_late_report(daemon, queue, handlers, folder, leat, report, own):
+    """If a task ends the process, a report on it in the grace period changes nothing; nor does it if the task has a
+    process of its own."""
     (folder / 'late.py').write_text(LATE)
     command = f'exec /usr/bin/python3 -IS {folder}/late.py {folder} "{report}"'
     worker = daemon({**handlers.config(command=command, timeout='1h', kill_grace='300ms'), **SHORT_LEASE,
                      **ONCE}).wait_ready()
-    [tid] = add(queue, 'ok')
+    [tid] = queue.add({'payload': 'ok', **own})
     wait_until((folder / 'has').exists)
     assert leat('cancel', tid).returncode == 0
     worker.wait_log(f'task {tid}: attempt 1 ended: cancelled')
-    queue.add({'payload': 'ok', 'timeout': '100ms'})
+    (folder / 'has').unlink()
+    queue.add({'payload': 'ok', 'timeout': '2s', **own})
+    wait_until((folder / 'has').exists)
     assert wait_letters(queue)[0].cause == 'timeout' and queue.counter('succeeded') == 0
 
 
