@@ -244,25 +244,27 @@ bench-scale: ## measure the limits of one machine: tasks, daemons, lanes (tests/
 	@tests/bench/run --build $(BUILD) --scale
 
 # ---- chaos: the task is linked statically, because most of the time of a run goes to starting tasks
-chaos: ## inject random faults and check invariants (CHAOS_SECONDS=60 CHAOS_SEED=N CHAOS_FAULTS=all,hosts,upgrades)
+chaos: ## inject random faults and check invariants (CHAOS_SECONDS=60 CHAOS_SEED=N CHAOS_FAULTS=all,hosts,upgrades,residents)
 	@$(SUBMAKE) deps-chaos
-	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task $(BUILD)/tests/next/leatd
+	@$(SUBMAKE) -j$(JOBS) all $(CHAOS_PROGRAMS)
 	@tests/chaos/run --build $(BUILD) --seconds $(CHAOS_SECONDS) --faults $(CHAOS_FAULTS) \
 		$(if $(CHAOS_SEED),--seed $(CHAOS_SEED))
 
 chaos-seeds: ## run four short chaos tests with fixed seeds at the same time
 	@$(SUBMAKE) deps-chaos
-	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task $(BUILD)/tests/next/leatd
+	@$(SUBMAKE) -j$(JOBS) all $(CHAOS_PROGRAMS)
 	@tests/chaos/seeds --build $(BUILD)
 
 chaos-mutants: ## check that chaos finds each of the bugs put into copies of leat
 	@$(SUBMAKE) deps-check
-	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task $(BUILD)/tests/next/leatd
+	@$(SUBMAKE) -j$(JOBS) all $(CHAOS_PROGRAMS)
 	@tests/chaos/mutants --build $(BUILD)
 
-$(BUILD)/tests/chaos/task: tests/chaos/task.c
+CHAOS_TASKS = $(BUILD)/tests/chaos/task $(BUILD)/tests/chaos/handler
+CHAOS_PROGRAMS = $(CHAOS_TASKS) $(BUILD)/tests/next/leatd
+$(CHAOS_TASKS): $(BUILD)/tests/chaos/%: tests/chaos/%.c tests/chaos/trace.c tests/chaos/trace.h
 	@mkdir -p $(@D)
-	$(CC) -std=gnu17 -D_GNU_SOURCE $(WARNINGS) -O2 -static -o $@ $<
+	$(CC) -std=gnu17 -D_GNU_SOURCE $(WARNINGS) -O2 -static -o $@ $(filter %.c,$^) -ljansson
 
 # ---- fuzzing: the whole library is instrumented, in its own build folder
 fuzz: ## fuzz config, URLs, task decoding, signatures and replies (FUZZ_SECONDS=60 each)

@@ -2,8 +2,9 @@
 
 Events, all with `t` and `e`:
 
-    meta      lease_ns, late_ns (the machine's delay), max_attempts, max_crashes, permanent (an exit
-              code that is not retried), workers, slots, wall_ns (wall clock less CLOCK_BOOTTIME)
+    meta      lease_ns, timeout_ns (of tasks; 0: none), late_ns (the machine's delay), max_attempts,
+              max_crashes, permanent (an exit code that is not retried), workers, slots (tasks that a
+              worker may run), wall_ns (wall clock less CLOCK_BOOTTIME)
     invoke    n, payload, fails, code, kills, key ('' for none), bad (it may not start) is sent; then one of
               ok {n, what, tid}, fail {n} (it was refused), info {n} (the outcome is unknown)
     cancel    n, tid is sent; cancelled {n, state} its reply
@@ -19,6 +20,10 @@ Events, all with `t` and `e`:
               finished {w, call, states} Redis's reply, [] for an error
     renewed   w, call: Redis answered a renewal, a claim or a register
     start, beat, end {code}, kill {code: pid of the worker}: n, task, attempt, fence, worker, pid, by the task
+    break, lie  the same, by a task of a resident process: the process will be of no use; it was asked to end,
+              and reports success
+    output    named, said: the tid with which a line was logged, and the tid of the task that wrote it
+    stopped   processes: those of tasks that are left when all workers have ended
     final     left {place: count}, dead [{n, cause, attempts, crashes, payload, died_ms}], names, stats,
               orphans, zombies, descriptors [[w, at the start, at the end]]
 """
@@ -29,10 +34,11 @@ Violation = namedtuple('Violation', 'invariant n text')  # n: -1 if it is about 
 FINISHED = ('ok', 'cancelled')
 # faults that end a daemon, with its exit status; 75: Redis did not take all outcomes
 ENDS = {'kill': {-9}, 'guard-kill': {-9}, 'term': {0, 75}, 'elder-kill': {-9}}
-NO_CRASH = 'redis-', 'pause'  # faults of kinds that begin so explain no crash
+NO_CRASH = 'redis-', 'pause', 'handler-'  # faults of kinds that begin so explain no crash
 WORKS, ELDERS = ('same', 'next'), 7  # programs that can replace a worker; so many former ones may run beside it
 # these must change nothing for tasks, so they explain nothing; the kill in an upgrade is a fault of its own
 NO_FAULT = 'upgrade', 'upgrade-broken', 'kill-in-upgrade'
+OF_PROCESS = 'no-verdict', 'timeout', 'output-limit'  # causes of failures of which a task may be innocent
 FORGETS = 'redis-forgets', 'redis-failover-loss'
 FOLLOW_NS = 10 ** 9  # so much later the rig may notice that a process has taken over
 CLOCK_NS = 10 ** 7  # resolution of the wall clock in ms
@@ -66,8 +72,8 @@ class Run:
 class Result:
     """One try to finish an attempt. state is '' if no reply came."""
 
-    def __init__(self, n, token, outcome, sent):
-        self.n, self.token, self.outcome, self.sent = n, token, outcome, sent
+    def __init__(self, n, token, outcome, cause, sent):
+        self.n, self.token, self.outcome, self.cause, self.sent = n, token, outcome, cause, sent
         self.state, self.answered = '', None
 
     def accepted(self):
@@ -144,10 +150,10 @@ class Facts:
         for event in events:
             if event['e'] == 'finish':
                 calls[event['call']] = []
-                for token, outcome, _ in event['results']:
+                for token, outcome, cause in event['results']:
                     claim = self.claim(token, event['t'])
                     n = claim['n'] if claim else -1
-                    calls[event['call']].append(Result(n, token, outcome, event['t']))
+                    calls[event['call']].append(Result(n, token, outcome, cause, event['t']))
                     found[n].append(calls[event['call']][-1])
             elif event['e'] == 'finished':
                 for result, state in zip(calls[event['call']], event['states']):
@@ -175,6 +181,14 @@ class Facts:
         """Faults that may have affected this worker in that time."""
         return [fault for fault in self.faults
                 if fault[2] in (w, -1) and fault[0] <= until and fault[1] >= since]
+
+    def lied_at_stop(self, n, fence):
+        """Whether the task's process was ended, with an order to its worker as the reason, and then reported
+        success: nobody can know that this is wrong."""
+        return any(lie['n'] == n and lie['fence'] == fence and any(
+            kind in ENDS for *_, kind in self.disturbances(
+                self.index_of.get(int(lie['worker'].split(':')[-2]), -1), lie['t'], lie['t']))
+            for lie in self.of['lie'])
 
     def accepted(self, n, outcome):
         return [result for result in self.results_of[n] if result.outcome == outcome and result.accepted()]
@@ -237,6 +251,8 @@ def unearned(facts):
     for n in list(facts.results_of):
         for result in facts.accepted(n, 'success'):
             claim = facts.claim_of(result)
+            if claim and facts.lied_at_stop(n, claim['fence']):
+                continue
             if not claim or not any(run.fence == claim['fence'] and run.code == 0 and run.end <= result.answered
                                     for run in facts.runs_of[n]):
                 yield Violation('I2', n, f'success of {result.token} accepted without a run that exited with 0')
@@ -283,6 +299,26 @@ def too_many_crashes(facts, n, crashes, until):
     return f'{len(others)} faults explain {crashes} crashes'
 
 
+def failed_by_process(facts, n):
+    """The tokens of its attempts that failed without a report of a resident process."""
+    return {result.token for result in facts.results_of[n] if result.cause in OF_PROCESS}
+
+
+def unexplained(facts, result):
+    """Why an attempt cannot have failed without a report of its resident process; '' if it can."""
+    claim = facts.claim_of(result)
+    if result.cause == 'timeout':
+        lasted = result.sent - claim['t']
+        return '' if lasted >= facts.meta['timeout_ns'] else f'timed out after {lasted / 1e9:.3f} s'
+    felt = [kind for *_, kind in facts.disturbances(claim['w'], claim['t'], result.sent)
+            if kind.startswith('handler-')]
+    runs = [run for run in facts.runs_of[result.n] if run.fence == claim['fence']]
+    if felt or any(run.pid == event['pid'] and event['t'] <= result.sent
+                   for run in runs for event in facts.of['break']):
+        return ''
+    return f'{result.cause}, and its process {runs[0].pid} was sound' if runs else f'{result.cause}, and never ran'
+
+
 def cause_is_right(facts, n, letter):
     """Whether it had to become this dead letter; otherwise returns the reason why not."""
     task, meta = facts.tasks[n], facts.meta
@@ -290,7 +326,8 @@ def cause_is_right(facts, n, letter):
         if not task['fails']:
             return 'it never fails'
         permanent = task['code'] == meta['permanent']
-        if letter['attempts'] != (1 if permanent else meta['max_attempts']):
+        least, most = (1, 1 + len(failed_by_process(facts, n))) if permanent else (meta['max_attempts'],) * 2
+        if not least <= letter['attempts'] <= most:
             return f'after {letter["attempts"]} attempts'
         if task['fails'] < meta['max_attempts'] and not permanent:
             return f'it fails {task["fails"]} times only'
@@ -300,6 +337,8 @@ def cause_is_right(facts, n, letter):
         return too_many_crashes(facts, n, letter['crashes'], letter['died_ms'] * 10 ** 6 - meta['wall_ns'])
     elif letter['cause'] == 'refused':
         return '' if task.get('bad') else 'nothing is wrong with it'
+    elif letter['cause'] in OF_PROCESS and meta['timeout_ns']:
+        return '' if letter['attempts'] == meta['max_attempts'] else f'after {letter["attempts"]} attempts'
     else:
         return 'nothing here ends so'
     return ''
@@ -318,6 +357,10 @@ def budgets(facts):
             yield Violation('I5', n, f'it was claimed with crashes that did not happen: {wrong[0]}')
         if facts.tasks.get(n, {}).get('bad'):
             yield Violation('I5', n, 'it may not start, and was claimed')
+    for n, results in list(facts.results_of.items()):
+        for result in results:
+            if result.cause in OF_PROCESS and result.outcome != 'success' and (why := unexplained(facts, result)):
+                yield Violation('I5', n, f'{result.token} failed: {why}')
     for n, letters in list(facts.letters.items()):
         if len(letters) > 1:
             yield Violation('I5', n, f'{len(letters)} dead letters')
@@ -392,6 +435,9 @@ def remains(facts):
     for what in ('orphans', 'zombies'):
         if final[what]:
             yield Violation('I8', -1, f'{what}: {final[what]}')
+    for event in facts.of['stopped']:
+        if event['processes']:
+            yield Violation('I8', -1, f'all workers have ended, and processes have not: {event["processes"]}')
     for w, before, after in final['descriptors']:
         if after > before + MORE_DESCRIPTORS:
             yield Violation('I8', -1, f'worker {w} had {before} descriptors, and has {after}')
@@ -515,8 +561,17 @@ def upgrades(facts):
         yield Violation('I11', -1, f'worker {w} ran {count} tasks at {when / 1e9:.3f}')
 
 
+def mixed(facts):
+    """I12: what a resident process writes for its only task is logged as this task's."""
+    for event in facts.of['output']:
+        if event['named'] != event['said']:
+            yield Violation('I12', facts.number_of.get(event['said'], -1),
+                            f'its output was logged as that of {event["named"]}')
+
+
 INVARIANTS = {'I1': lost, 'I2': unearned, 'I3': overlapping, 'I4': fences, 'I5': budgets, 'I6': repeated,
-              'I7': unique_keys, 'I8': remains, 'I9': recovery, 'I10': counters, 'I11': upgrades}
+              'I7': unique_keys, 'I8': remains, 'I9': recovery, 'I10': counters, 'I11': upgrades,
+              'I12': mixed}
 
 
 def check(events):

@@ -4,6 +4,7 @@ import signal
 
 import redis
 
+from harness import processes
 from hosts import RESET, UNREACHABLE
 from services import BROKEN
 
@@ -22,15 +23,17 @@ OF_REDIS = {'redis-kill': (0, 1.5 * LEASE_S), 'redis-stop': (0.1, 1.5 * LEASE_S)
             'redis-noreplicas': (0.1, 1), 'redis-failover': (0.1, LEASE_S), 'redis-failover-loss': (0.1, LEASE_S),
             'redis-disk-full': (0.1, LEASE_S)}
 OF_ALL = {'pause': (1.1 * LEASE_S, 2 * LEASE_S)}
+# of resident processes
+OF_HANDLERS = {'handler-kill': (0, 0.1), 'handler-stop': (0.1, 3 * LEASE_S)}
 # between hosts: each is equally likely to be shorter or longer than the lease
 OF_LINKS = dict.fromkeys(('link-silent', 'link-lost-to', 'link-lost-from', 'link-reset', 'link-unreachable',
                           'link-down', 'link-flaps'), ((0.1, 0.9 * LEASE_S), (1.1 * LEASE_S, 3 * LEASE_S)))
 # the duration is the time for which no other upgrade of that worker begins; other faults come meanwhile
 OF_UPGRADES = {'upgrade': (0.1, 2), 'upgrade-broken': (0.1, 1), 'kill-in-upgrade': (0, 0.3),
                'elder-kill': (0, 0.1), 'elder-stop': (0.1, 3 * LEASE_S)}
-KINDS = {**OF_WORKERS, **OF_WAYS, **OF_REDIS, **OF_ALL, **OF_LINKS, **OF_UPGRADES}
+KINDS = {**OF_WORKERS, **OF_WAYS, **OF_REDIS, **OF_ALL, **OF_HANDLERS, **OF_LINKS, **OF_UPGRADES}
 GROUPS = {'all': [*OF_WORKERS, *OF_WAYS, *OF_REDIS, *OF_ALL], 'hosts': list(OF_LINKS),
-          'upgrades': list(OF_UPGRADES)}
+          'upgrades': list(OF_UPGRADES), 'residents': list(OF_HANDLERS)}
 OF_SERVER = 0.2   # share of link faults that affect all links, those of the server's host
 FLAP_S = 0.3      # longest time for which a flapping link is up or down
 OF_ELDERS = {'elder-kill', 'elder-stop'}  # these wait until there is one
@@ -92,6 +95,8 @@ class Chaos:
     def _targets(fault):
         if fault.kind in OF_LINKS:
             return {('link', fault.number)}  # several at a time do not interfere
+        if fault.kind in OF_HANDLERS:
+            return {('handler', fault.number)}
         if fault.kind in OF_ALL:
             return {('worker', w) for w in range(WORKERS)}
         part = next(part for part, kinds in PARTS.items() if fault.kind in kinds)
@@ -212,6 +217,18 @@ class Chaos:
             fault.began = self._rig.services[fault.w].elder(fault.share)
         if fault.began:
             fault.began.send_signal(signal.SIGSTOP if begins else signal.SIGCONT)
+
+    # ---- resident processes
+
+    def _handler_kill(self, fault, begins):
+        if begins:
+            self._rig.signal_handler(fault.w, fault.share, signal.SIGKILL)
+
+    def _handler_stop(self, fault, begins):
+        if begins:
+            fault.began = self._rig.signal_handler(fault.w, fault.share, signal.SIGSTOP)
+        elif fault.began in self._rig.handlers(fault.w):
+            processes.send(fault.began, signal.SIGCONT)
 
     # ---- connections to Redis
 

@@ -1,10 +1,11 @@
 """The parts of a run: a redis-server, a proxy for each worker, workers, and a check of what is left of them."""
 import contextlib
 import os
+import re
 import signal
 from pathlib import Path
 
-from faults import LEASE_S, OF_LINKS, WORKERS
+from faults import LEASE_S, OF_HANDLERS, OF_LINKS, WORKERS
 from forks import Forks
 from harness import processes
 from harness.daemon import BUILD, Daemon, merged
@@ -26,6 +27,14 @@ ABROAD = 2  # this worker starts on another host each time, where it finds no pr
 REPLICATED = {'redis-failover', 'redis-failover-loss'}
 OF_SERVER_HOST = (*OF_LINKS, *REPLICATED, 'redis-disk-full')
 TASK = BUILD / 'tests' / 'chaos' / 'task'
+HANDLER = TASK.with_name('handler')
+TIMEOUT_S = 8  # of tasks of resident processes
+# how they are used, by each worker
+RESIDENT = ({'batch': 1, 'resident_tasks': 50}, {'batch': 4, 'resident_age': '5s'},
+            {'batch': 1, 'resident_idle': '300ms'})
+MOST_IN_HAND = max(keys['batch'] for keys in RESIDENT)
+RESIDENT_FILES = 12  # descriptors for each slot, of two processes
+OUTPUT = re.compile(r'task (\S+).*: written for (\S+) by \d+\.$', re.M)
 
 
 def descriptors(pid):
@@ -41,6 +50,7 @@ class Rig:
         """witnesses: a writer for each proxy; slots: of each worker; kinds: the faults of the run."""
         self.folder, self._writer, self._slots = folder, writer, slots
         self.trace = folder / 'history-tasks'
+        self.resident = bool(set(kinds) & set(OF_HANDLERS))
         self.hosts, self.links, self.ways, self.forks, self.server = [], [], [], [], None
         self.workers, self.services = [], []
         try:
@@ -93,10 +103,17 @@ class Rig:
             'redis': self.ways[w].way(),
             'queue': {'name': 'chaos', 'lease': f'{LEASE_S:g}s', 'concurrency': self._slots,
                       'max_crashes': MAX_CRASHES},
-            'task': {'command': f'exec {TASK} {self.trace}'},
+            'task': self._task(w),
+            'output': {'max_output': '1M', 'at_max': 'kill'} if self.resident else {},
             'retry': {'base': '200ms', 'max_attempts': MAX_ATTEMPTS, 'permanent': PERMANENT},
             'shutdown': {'drain': f'{DRAIN_S:g}s'},
             'log': {'started': 'yes', 'target': 'stderr'}})
+
+    def _task(self, w):
+        if not self.resident:
+            return {'command': f'exec {TASK} {self.trace}'}
+        return {'command': f'exec {HANDLER} {self.trace}', 'resident': 'yes', 'batch_format': 'json',
+                'timeout': f'{TIMEOUT_S}s', **RESIDENT[w]}
 
     # ---- workers
 
@@ -122,6 +139,19 @@ class Rig:
         guards = self.services[w].guards()
         if guards:
             processes.send(guards[int(share * len(guards))], signal.SIGKILL)
+
+    def handlers(self, w):
+        """The pids of its resident processes."""
+        return [pid for pid, parent in self._task_processes() if parent == self.workers[w].pid]
+
+    def signal_handler(self, w, share, number):
+        """Returns the pid, or None if there is none."""
+        pids = self.handlers(w)
+        if not pids:
+            return None
+        pid = pids[int(share * len(pids))]
+        processes.send(pid, number)
+        return pid
 
     def supervise(self, elapsed):
         """Restarts workers that have ended, follows upgrades, and reaps orphans of killed daemons."""
@@ -165,13 +195,19 @@ class Rig:
 
     # ---- the end
 
-    def task_processes(self):
-        """Processes of tasks of this run."""
-        found = []
+    def _task_processes(self):
+        """[(pid, its parent's)] of the processes of tasks of this run."""
+        programs = [[str(program), str(self.trace)] for program in (TASK, HANDLER)]
         for name in filter(str.isdigit, os.listdir('/proc')):
-            if processes.arguments(name)[:2] == [str(TASK), str(self.trace)] and processes.alive(int(name)):
-                found.append(int(name))
-        return found
+            if processes.arguments(name)[:2] in programs and processes.alive(int(name)):
+                with contextlib.suppress(OSError):
+                    stat = Path(f'/proc/{name}/stat').read_text()
+                    yield int(name), int(stat.rsplit(')', 1)[1].split()[1])
+
+    def orphans(self):
+        """Processes of tasks that are left. Resident processes of workers that run are none."""
+        parents = {pid for service in self.services for pid in service.pids() if self.resident}
+        return [pid for pid, parent in self._task_processes() if parent not in parents]
 
     def zombies(self):
         found = []
@@ -216,10 +252,11 @@ class Rig:
                 'index': len(set(queue.index()) ^ dead)}
         stats = {name.decode('latin-1'): int(value) for name, value in redis.hgetall(queue.stats).items()
                  if value.lstrip(b'-').isdigit()}
+        more = RESIDENT_FILES * self._slots if self.resident else 0
         self._writer.say(
             'final', left=left, dead=letters, names=len(queue.held()), stats=stats,
-            orphans=self._settled(self.task_processes), zombies=self._settled(self.zombies),
-            descriptors=[[w, self._first[worker.pid], descriptors(worker.pid)]
+            orphans=self._settled(self.orphans), zombies=self._settled(self.zombies),
+            descriptors=[[w, self._first[worker.pid] + more, descriptors(worker.pid)]
                          for w, worker in enumerate(self.workers) if worker.pid in self._first])
 
     def stop(self):
@@ -230,6 +267,10 @@ class Rig:
         self._wait(lambda: not any(service.living() for service in self.services), PATIENCE_S, self._told)
         for w, worker in enumerate(self.workers):
             self._writer.say('down', w=w, pid=worker.pid, status=worker.process.returncode)
+        self._writer.say('stopped', processes=self._settled(self.orphans))
+        for worker in self.workers:
+            for named, said in set(OUTPUT.findall(worker.log(whole=True))):
+                self._writer.say('output', named=named, said=said)
 
     def _told(self):
         return [f'{worker.told()}: {worker.log()[-1000:]}' for worker in self.workers]
@@ -238,7 +279,9 @@ class Rig:
         wall = int(self.queue.now()) * 10 ** 6 - now_ns()
         self._writer.say(
             'meta', lease_ns=int(LEASE_S * 1e9), late_ns=int(late_s * 1e9), max_attempts=MAX_ATTEMPTS,
-            max_crashes=MAX_CRASHES, permanent=PERMANENT, workers=WORKERS, slots=self._slots, wall_ns=wall)
+            max_crashes=MAX_CRASHES, permanent=PERMANENT, workers=WORKERS, wall_ns=wall,
+            slots=self._slots * (MOST_IN_HAND if self.resident else 1),
+            timeout_ns=int(TIMEOUT_S * 1e9) if self.resident else 0)
 
     def logs(self, text, most=30):
         """The lines of the daemons' logs with this text."""

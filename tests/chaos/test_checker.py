@@ -8,8 +8,8 @@ from checker import check, story
 from history import read
 
 S = 10 ** 9
-META = {'e': 'meta', 'lease_ns': 2 * S, 'late_ns': 0, 'max_attempts': 3, 'max_crashes': 3, 'permanent': 100,
-        'workers': 1, 'slots': 20, 'wall_ns': 0}
+META = {'e': 'meta', 'lease_ns': 2 * S, 'timeout_ns': 8 * S, 'late_ns': 0, 'max_attempts': 3, 'max_crashes': 3,
+        'permanent': 100, 'workers': 1, 'slots': 20, 'wall_ns': 0}
 FINAL = {'e': 'final', 'left': {'stream': 0, 'pending': 0}, 'dead': [], 'names': 0, 'stats': {}, 'orphans': [],
          'zombies': [], 'descriptors': [[0, 20, 22]]}
 PID = 10  # the worker's
@@ -50,10 +50,10 @@ class Made:
         if code is not None:
             self.say(at + lasts, 'end', **{**who, 'code': code})
 
-    def finish(self, at, n, fence=1, outcome='success', state='ok'):
+    def finish(self, at, n, fence=1, outcome='success', state='ok', cause=''):
         """A state of None: no reply comes."""
         self.calls += 1
-        self.say(at, 'finish', w=0, call=self.calls, results=[[f's{n}-{fence}', outcome, '']])
+        self.say(at, 'finish', w=0, call=self.calls, results=[[f's{n}-{fence}', outcome, cause]])
         if state is not None:
             self.say(at + 0.01, 'finished', w=0, call=self.calls, states=[state])
 
@@ -572,3 +572,83 @@ def test_torn_lines(tmp_path):
     file = tmp_path / 'history'
     file.write_text('\n{"t": 2, "e": "a"}\n\n{"t": 3, "e": \n{"t": 1, "e": "b"}\n{"t": 4')
     assert [event['e'] for event in read([file])] == ['b', 'a']
+
+
+# ---- resident processes
+
+def failed_by_process(made, cause, lasts=0.1, runs=True):
+    """An attempt of task 1 fails without a report, and the next one succeeds."""
+    made.enqueue(3, 1)
+    made.claim(4, 1)
+    if runs:
+        made.run(4.01, 1, code=None, beats=[lasts - 0.02])
+    made.finish(4 + lasts, 1, outcome='retry', cause=cause)
+    made.attempt(30, 1, fence=2, attempt=2)
+
+
+def break_process(made, event='break'):
+    """The process of the run that was made last is of no use from now on."""
+    made.say(4.05, event, n=1, task='1-0', attempt=1, fence=1, worker=f'h:{PID}:x', pid=made.pid - 1, code=0)
+
+
+@pytest.mark.parametrize('cause', ['no-verdict', 'output-limit'])
+def test_process_that_fails(made, cause):
+    """An attempt may fail without a report if its process was broken, or hurt from outside."""
+    failed_by_process(made, cause)
+    break_process(made)
+    assert made.found() == []
+
+
+def test_process_that_is_hurt(made):
+    failed_by_process(made, 'no-verdict')
+    made.fault(1, 4.02, 4.03, kind='handler-kill')
+    assert made.found() == []
+
+
+@pytest.mark.parametrize('cause', ['no-verdict', 'output-limit'])
+def test_i5_sound_process(made, cause):
+    """An attempt fails without a report of a process with which nothing is wrong."""
+    failed_by_process(made, cause)
+    assert made.found() == [('I5', 1)]
+
+
+def test_i5_never_read(made):
+    """A task that no process has read has failed."""
+    failed_by_process(made, 'no-verdict', runs=False)
+    assert made.found() == [('I5', 1)]
+
+
+@pytest.mark.parametrize('lasts, violated', [(8.1, []), (7.9, [('I5', 1)])])
+def test_i5_timeout(made, lasts, violated):
+    """A task times out, but not before its time is over."""
+    failed_by_process(made, 'timeout', lasts)
+    assert made.found() == violated
+
+
+@pytest.mark.parametrize('ordered', [False, True])
+def test_i2_lie(made, ordered):
+    """A report of success by a process that is being ended counts only if its worker stops."""
+    made.enqueue(3, 1)
+    made.claim(4, 1)
+    made.run(4.01, 1, code=None)
+    made.say(4.05, 'lie', n=1, task='1-0', attempt=1, fence=1, worker=f'h:{PID}:x', pid=made.pid, code=0)
+    if ordered:
+        made.fault(1, 4.03, 4.04, kind='term')
+    made.finish(4.1, 1)
+    assert made.found(succeeded=2) == ([] if ordered else [('I2', 1)])
+
+
+def test_i8_outlive_the_worker(made):
+    """Processes are left when all workers have ended."""
+    made.say(95, 'stopped', processes=[77])
+    assert made.found() == [('I8', -1)]
+
+
+def test_i12(made):
+    """Output is logged as that of the next task."""
+    made.enqueue(3, 1)
+    made.attempt(4, 1)
+    made.say(96, 'output', named='0-0', said='0-0')
+    assert made.found() == []
+    made.say(96, 'output', named='1-0', said='0-0')
+    assert {violation.invariant for violation in check(made.events)} == {'I12'}

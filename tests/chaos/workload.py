@@ -17,6 +17,10 @@ PAYLOAD = 40           # maximum bytes, of all but the large ones
 LARGE_EVERY_S = 5.0
 LARGE = 2 ** 20, 2 ** 26  # bytes, most of them near the least
 AHEAD_MS = 3000        # an id that a producer chooses can be so far ahead of the clock
+# what resident processes do wrong, see handler.c
+HABITS = ('leave', 'die', 'hang', 'stubborn', 'stop', 'lie', 'tear', 'babble', 'overflow', 'shut-out', 'shut-in',
+          'deaf', 'flood', 'stray', 'part', 'twice')
+HABITUAL = 0.03  # share of tasks
 TOO_LONG = 'k' * 2000  # a unique key that no task may have
 
 
@@ -46,6 +50,13 @@ class Task:
         # of the plain ones: some have ids that the producer chose, and some may not start
         self.own_id = self.plain and randomly.random() < 0.05
         self.is_bad = self.plain and randomly.random() < 0.01
+        self.habit = ''
+
+    def misbehave(self, randomly):
+        """As a task of a resident process, which ends with all its descendants."""
+        self.left = 0
+        if randomly.random() < HABITUAL and not self.kills:
+            self.habit, self.fails = randomly.choice(HABITS), 0
 
     def enlarge(self, randomly):
         least, most = LARGE
@@ -56,7 +67,8 @@ class Task:
         fields = {'N': self.n, 'MS': self.ms, 'FAILS': self.fails, 'CODE': self.code, 'LEFT': self.left,
                   'KILLS': self.kills, 'payload': self.payload}
         unique = TOO_LONG if self.is_bad else self.key
-        fields.update({name: value for name, value in (('unique', unique), ('lane', self.lane)) if value})
+        fields.update({name: value for name, value in (
+            ('unique', unique), ('lane', self.lane), ('HABIT', self.habit)) if value})
         return fields
 
 
@@ -66,8 +78,10 @@ class Producer:
     CANCEL, PAUSE = 0.01, 0.002  # chances that one follows a task
     PAUSE_S = 0.5
 
-    def __init__(self, queue, writer, randomly, rate):
+    def __init__(self, queue, writer, randomly, rate, resident=False):
+        """resident: resident processes run the tasks."""
         self.queue, self._writer, self._randomly, self._rate = queue, writer, randomly, rate
+        self.resident = resident
         self.count = self.taken = 0
         self._killer_at, self._large_at, self._paused_until = 5.0, LARGE_EVERY_S, None
         self._recent, self._forgets, self._last_ms = [], 0, 0
@@ -95,6 +109,8 @@ class Producer:
             elif elapsed >= self._large_at:
                 self._large_at += LARGE_EVERY_S
                 task.enlarge(self._randomly)
+            if self.resident:
+                task.misbehave(self._randomly)
             if not self._put(task):
                 break
             if self._randomly.random() < self.CANCEL and self._recent:
