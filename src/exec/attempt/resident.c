@@ -526,7 +526,8 @@ void resident_judge(struct child *child, struct attempt *attempt)
     bool own = ending->cause == CAUSE_EXIT || ending->cause == CAUSE_SIGNAL ||
                ending->cause == CAUSE_KILLED || ending->cause == CAUSE_NO_VERDICT;
     attempt->duration_us = (clock_boot_ns() - attempt->in_hand.since_ns) / 1000;
-    if ((own || ending->cause == CAUSE_TIMEOUT) && is_unread(child, attempt)) {
+    if ((own || ending->cause == CAUSE_TIMEOUT || ending->cause == CAUSE_OUTPUT_LIMIT) &&
+        is_unread(child, attempt)) {
         ending->cause = CAUSE_BATCH;
         (void)snprintf(attempt->reason, sizeof attempt->reason,
                        "its resident process ended before it read the task");

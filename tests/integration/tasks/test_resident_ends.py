@@ -118,7 +118,7 @@ while True:
 @pytest.mark.parametrize('own', [{}, {'directory': '/'}], ids=['shared', 'own'])
 @pytest.mark.parametrize('report', ['1 ok', '1 dead too late'])
 def test_late_report(daemon, queue, handlers, folder, leat, report, own):
-    """If a task ends the process, a report on it in the grace period changes nothing; nor does it if the task has a
+    """If a task ends the process, a report on it in the grace period changes nothing, also if the task has a
     process of its own."""
     (folder / 'late.py').write_text(LATE)
     command = f'exec /usr/bin/python3 -IS {folder}/late.py {folder} "{report}"'
@@ -174,10 +174,11 @@ def test_no_task_for_a_process_that_wrote_too_much(daemon, queue, handlers, fold
     assert record['pid'] != first['pid'] and record['attempt'] == 1
 
 
-def test_unread_records_go_back(daemon, queue, folder, handlers):
+@pytest.mark.parametrize('end', ['sys.exit(0)', 'os.write(1, b"x" * 50000)'], ids=['exit', 'output'])
+def test_unread_records_go_back(daemon, queue, folder, handlers, end):
     """A record that the process had not read when it ended goes back with nothing counted."""
     program = folder / 'program'
-    program.write_text('import os, sys\n'
+    program.write_text('import os, sys, time\n'
                        f'first = not os.path.exists("{folder}/was")\n'
                        f'open("{folder}/was", "w")\n'
                        'os.write(3, b"ready\\n")\n'
@@ -185,10 +186,12 @@ def test_unread_records_go_back(daemon, queue, folder, handlers):
                        'while os.read(0, 2):\n'
                        '    if first:\n'
                        f'        while not os.path.exists("{folder}/go"): pass\n'
-                       '        sys.exit(0)\n'
+                       f'        {end}\n'
+                       '        time.sleep(1000)\n'
                        '    number += 1\n'
                        '    os.write(3, b"%d ok\\n" % number)\n')
-    daemon(handlers.config(batch=4, form='lines', command=f'exec /usr/bin/python3 -IS {program}')).wait_ready()
+    daemon({**handlers.config(batch=4, form='lines', command=f'exec /usr/bin/python3 -IS {program}'),
+            'output': {'max_output': '10K', 'at_max': 'kill'}}).wait_ready()
     add(queue, 'a', 'b', 'c', 'd')
     wait_until(lambda: queue.redis.hlen(queue.running) == 4)
     (folder / 'go').touch()
