@@ -27,6 +27,12 @@ def test_batches(daemon, queue, folder, injector, heartbeats, late, when):
 
 
 @WHEN
+def test_resident(daemon, queue, folder, injector, heartbeats, late, when):
+    """The same holds if a process stays and runs one task after the other."""
+    Crash(daemon, queue, folder, injector, heartbeats, late, resident=True).sweep((30,), when)
+
+
+@WHEN
 def test_start(daemon, queue, folder, injector, heartbeats, late, when):
     """The daemon is killed from its start on, with waiting tasks."""
     Crash(daemon, queue, folder, injector, heartbeats, late).sweep((50,), when, early=True)

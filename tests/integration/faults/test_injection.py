@@ -37,6 +37,12 @@ def test_batches(daemon, queue, folder, injector, kind, ever):
     Trial(daemon, queue, folder, injector, batch=True).sweep((2, 12), kind, ever)
 
 
+@pytest.mark.parametrize('kind, ever', modes(('alloc', 'fork', 'pipe', 'send')))
+def test_resident(daemon, queue, folder, injector, kind, ever):
+    """The same holds if a process stays and runs one task after the other."""
+    Trial(daemon, queue, folder, injector, resident=True).sweep((2, 12), kind, ever)
+
+
 @pytest.mark.parametrize('kind, ever', modes(('alloc', 'fork', 'pipe')))
 def test_halves(daemon, queue, folder, injector, kind, ever):
     """The same holds if each process fails that several tasks share, so that they run again in halves."""

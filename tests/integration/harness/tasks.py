@@ -109,3 +109,10 @@ def status_of(pid, name):
 
 def resident_kib(pid):
     return int(status_of(pid, 'VmRSS').split()[0])
+
+
+def resident_task(work):
+    """A [task] with resident processes, each for one task: shells that run the line `work` with each $payload."""
+    return {'command': 'echo ready >&3; number=0; while read -r payload; do number=$((number + 1)); '
+                       f'{work} </dev/null 3>&-; echo "$number ok" >&3; done',
+            'resident': 'yes', 'batch_format': 'lines', 'resident_tasks': 1}

@@ -8,6 +8,7 @@ from .. import daemon as daemons
 from .. import processes
 from ..polling import wait_until
 from ..short_leases import SHORT, assert_apart
+from ..tasks import resident_task
 from ..worker_locks import consumer_of, is_locked
 from .inject import points
 from .rounds import Round
@@ -31,7 +32,7 @@ class Work(Round):
 
     def begin(self):
         if self.batch:
-            self.queue.add(*[{'payload': 'x'}] * BATCHED)
+            self.queue.add(*[{'payload': f'task-{number}'} for number in range(BATCHED)])
             return
         left, failing = (self.heartbeats.task(LEFT_S, code, leaves=True) for code in (0, 1))
         second = '[ $LEAT_ATTEMPT = 2 ]'
@@ -58,11 +59,15 @@ class Crash:
     """A daemon, and the next one each time that it was killed. With inherited, a reaper gets the daemon's
     orphans and reaps them at once."""
 
-    def __init__(self, daemon, queue, folder, injector, heartbeats, late, batch=False, inherited=True):
+    def __init__(self, daemon, queue, folder, injector, heartbeats, late, batch=False, inherited=True,
+                 resident=False):
         self.queue, self.folder, self.injector, self.late = queue, folder, injector, late
+        batch = batch or resident
         self.heartbeats, self.batch, self.inherited = heartbeats, batch, inherited
         batched = {'task': {'command': heartbeats.task(LEFT_S, leaves=True), 'batch': 2, 'batch_wait': '10ms'},
                    'queue': {'concurrency': 1}}
+        if resident:
+            batched['task'] = resident_task(f'LEAT_TASK=$payload {heartbeats.task(0)}')
         config = CONFIG if inherited else {**CONFIG, 'isolation': {}}
         sections = daemons.merged(SHORT, config, batched if batch else {})
         self._make = lambda: daemon(sections, start=False)

@@ -1,7 +1,7 @@
 """Rounds of tasks in a daemon in which calls fail, with the expected outcomes."""
 from .. import daemon as daemons
 from ..polling import wait_until
-from ..tasks import QUICK, open_files
+from ..tasks import QUICK, open_files, resident_task
 from .inject import EVER, LAST_S, points
 from .rounds import Round
 
@@ -46,10 +46,13 @@ class Trial:
     """A daemon in which calls fail, and the next one if it has ended. tune(fields) turns a task's fields into
     those that are enqueued."""
 
-    def __init__(self, daemon, queue, folder, injector, batch=False, sections=None, tune=dict):
+    def __init__(self, daemon, queue, folder, injector, batch=False, sections=None, tune=dict, resident=False):
+        batch = batch or resident
         self.queue, self.folder, self.injector, self.batch = queue, folder, injector, batch
         self.tune = tune
         batched = {'task': {'command': f'cat >> {folder}/trace', 'batch': 4, 'batch_wait': '20ms'}}
+        if resident:
+            batched['task'] = {**resident_task(f'echo "$payload" >> {folder}/trace'), 'batch': 2}
         sections = daemons.merged(QUICK, SHORT, batched if batch else {}, sections)
         self._make = lambda: daemon(sections, env=injector.env)
         self.worker = self._make().wait_ready()
