@@ -259,4 +259,17 @@ def test_libraries(leat):
     of a short command. With TLS, libcrypto comes with libssl."""
     shown = leat('enqueue', 'true', env={'LD_TRACE_LOADED_OBJECTS': '1'}).stdout
     assert 'libhiredis' in shown
-    assert 'libsystemd' not in shown and ('libcrypto' in shown) == ('libssl' in shown)
+    assert 'libjansson' not in shown and 'libsystemd' not in shown
+    assert ('libcrypto' in shown) == ('libssl' in shown)
+
+
+def test_libjansson_cannot_be_loaded(leat, folder):
+    """leat fails if it needs libjansson and cannot load it; a command without JSON works."""
+    (folder / 'libjansson.so.4').write_bytes(b'')
+    broken = {'LD_LIBRARY_PATH': str(folder)}
+    assert leat('enqueue', 'true', env=broken).returncode == 0
+    done = leat('enqueue', '--json-lines', '--file', '-', input='{"command": "true"}\n', env=broken)
+    assert done.returncode == EX_DATAERR and 'libjansson cannot be loaded' in done.stderr
+    for args in (['status', '--json'], ['list', '--json']):
+        done = leat(*args, env=broken)
+        assert done.returncode == 71 and 'out of memory' in done.stderr
