@@ -173,7 +173,6 @@ void task_drop_payload(struct task *task)
 enum {
     MAX_NAME = 200,
     SHOWN_NAME = 40,
-    MAX_ATTEMPTS = 1000000,
     PREFIX_SIZE = sizeof "TASK_" - 1,
 };
 
@@ -285,8 +284,8 @@ static bool take_timeout(struct task *task, const struct bytes *value, const str
 static bool take_max_attempts(struct task *task, const struct bytes *value,
                               const struct reason *reason)
 {
-    bool wrong =
-        has_nul(*value) || units_parse_integer(value->data, 1, MAX_ATTEMPTS, &task->max_attempts);
+    bool wrong = has_nul(*value) ||
+                 units_parse_integer(value->data, 1, TASK_MAX_ATTEMPTS, &task->max_attempts);
     return !wrong || refuse(reason, "max_attempts is not a number from 1 to 1000000");
 }
 

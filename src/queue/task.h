@@ -27,6 +27,8 @@ struct task_field {
     struct bytes value;
 };
 
+#define TASK_MAX_ATTEMPTS 1000000 /* that a task may ask for */
+
 /* The longest working directory that a task may ask for (PATH_MAX − 1 of Linux). */
 #define TASK_MAX_DIRECTORY 4095
 

@@ -65,7 +65,7 @@ static int take_duration(const struct cli *cli, const struct cli_option *option,
 static int take_attempts(const struct cli *cli, const struct cli_option *option, const char *text)
 {
     int64_t number;
-    int status = cli_integer(cli, option->name, text, 1, &number);
+    int status = cli_integer(cli, option->name, text, 1, TASK_MAX_ATTEMPTS, &number);
 
     return status == EX_OK ? take_text(cli, option, text) : status;
 }

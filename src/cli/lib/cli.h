@@ -102,7 +102,7 @@ int cli_usage(const struct cli *cli, const char *format, ...) __attribute__((for
 /* Parse the value of an option. Return 0, or EX_USAGE after printing the error. */
 int cli_duration(const struct cli *cli, const char *option, const char *text, int64_t *ms);
 int cli_integer(const struct cli *cli, const char *option, const char *text, int64_t low,
-                int64_t *value);
+                int64_t high, int64_t *value);
 
 /* Refuses an id that was read as a line and contains a NUL byte: what precedes it could name
  * another task. Returns 0, or EX_USAGE after printing the error. */

@@ -50,7 +50,8 @@ int cli_usage(const struct cli *cli, const char *format, ...)
 
 /* ---- parsing */
 
-#define MOST 64         /* options of a command */
+#define MOST 64 /* options of a command */
+#define MOST_NUMBER INT64_C(1000000000000)
 #define FIRST_VALUE 256 /* getopt_long returns FIRST_VALUE + the index of the option */
 
 /* All options of a command, and the same for getopt_long. */
@@ -167,7 +168,7 @@ static int apply(const struct cli *cli, const struct cli_option *option)
     } else if (option->duration_ms) {
         status = cli_duration(cli, option->name, optarg, option->duration_ms);
     } else if (option->number) {
-        status = cli_integer(cli, option->name, optarg, option->least, option->number);
+        status = cli_integer(cli, option->name, optarg, option->least, MOST_NUMBER, option->number);
     }
     return status == EX_OK && option->take ? option->take(cli, option, optarg) : status;
 }
@@ -245,13 +246,11 @@ int cli_duration(const struct cli *cli, const char *option, const char *text, in
 }
 
 int cli_integer(const struct cli *cli, const char *option, const char *text, int64_t low,
-                int64_t *value)
+                int64_t high, int64_t *value)
 {
-    const int64_t most = INT64_C(1000000000000);
-
-    if (units_parse_integer(text, low, most, value) == 0) {
+    if (units_parse_integer(text, low, high, value) == 0) {
         return EX_OK;
     }
     return cli_usage(cli, "%s: invalid number '%s'; use a whole number from %lld to %lld", option,
-                     text, (long long)low, (long long)most);
+                     text, (long long)low, (long long)high);
 }

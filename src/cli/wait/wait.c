@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "cli/show/expand_id.h"
 #include "cli/wait/await.h"
 
@@ -177,7 +178,7 @@ static int take_timeout(const struct cli *cli, const struct cli_option *option, 
     int status = cli_duration(cli, option->name, value, &ms);
 
     options->deadline_ns = clock_boot_ns() + ms * CLOCK_NS_PER_MS;
-    options->timeout = value;
+    units_format_duration(ms, options->timeout, sizeof options->timeout);
     return status;
 }
 

@@ -14,7 +14,7 @@
 struct wait_options {
     bool all, json;
     int64_t deadline_ns; /* CLOCK_BOOTTIME; INT64_MAX: none */
-    const char *timeout; /* as typed, for messages */
+    char timeout[48];    /* for messages */
 };
 
 /* Waits until no task is ready, running or retrying. Returns an exit status. */

@@ -109,6 +109,7 @@ def test_local_time_and_delay(leat, queue):
     ['--at', '2100-01-01T00:00:00', 'x'], ['--at', 'tomorrow', 'x'], ['--at', '@-1', 'x'],
     ['--at', '2100-01-01 00:00:00 x', 'x'], ['--delay', 'soon', 'x'], ['--delay', '-5m', 'x'],
     ['--delay', '1s', '--at', '@1', 'x'], ['--timeout', 'x', 'x'], ['--max-attempts', '0', 'x'],
+    ['--max-attempts', '1000001', 'x'],
     ['--expires', 'x', 'x'], ['--field', 'x', 'x'], ['--field', '=x', 'x'],
     ['--payload', 'a', '--payload', 'b', 'x'], ['--null', 'x'], ['--json-lines', 'x'], [],
     ['--file', '-', '--id', 'x'], ['--file', '-', '--payload', 'x'],

@@ -240,7 +240,7 @@ def test_timeout(queue, leat):
     queue.register('w1')
     done, left = queue.add({'command': 'x', 'result_ttl': '1m'}, {'command': 'x'})
     queue.finish('w1', queue.begin('w1')[0])
-    result = leat('wait', '--timeout', '2s', done, left)
+    result = leat('wait', '--timeout', '2', done, left)
     assert result.returncode == EX_TEMPFAIL
     assert result.stdout.startswith(done) and left not in result.stdout
     assert result.stderr == 'leat: 1 of 2 tasks did not end within 2s\n'
