@@ -247,6 +247,11 @@ void queue_dead_last(struct command *command, const struct queue *queue)
     COMMAND_BEGIN(command, "XREVRANGE", queue->keys[QUEUE_KEY_DEAD], "+", "-", "COUNT", "1");
 }
 
+void queue_dead_entry(struct command *command, const struct queue *queue, const char *id)
+{
+    COMMAND_BEGIN(command, "XRANGE", queue->keys[QUEUE_KEY_DEAD], id, id);
+}
+
 void queue_show(struct command *command, const struct queue *queue, const char *tid,
                 const char *cursor)
 {
@@ -319,6 +324,11 @@ void queue_change_field(struct command *command, struct bytes name, struct bytes
         command_add_bytes(command, value.data ? value : bytes_of(""));
     }
     buffer_free(&change);
+}
+
+void queue_import_begin(struct command *command, const struct queue *queue)
+{
+    begin_function(command, queue, "leat_import", QUEUE_KEYS);
 }
 
 void queue_await_begin(struct command *command, const struct queue *queue, int64_t ms)

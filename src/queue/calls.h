@@ -118,6 +118,8 @@ void queue_list(struct command *command, const struct queue *queue, const char *
                 const char *cursor, int64_t limit, bool whole); /* whole: see leat_list */
 /* XREVRANGE of the last dead letter: an array of at most one entry. */
 void queue_dead_last(struct command *command, const struct queue *queue);
+/* XRANGE of a dead letter, by the id of its entry. */
+void queue_dead_entry(struct command *command, const struct queue *queue, const char *id);
 void queue_show(struct command *command, const struct queue *queue, const char *tid,
                 const char *cursor);
 /* Asks what stops a "task", a "lane" or the "queue". name: of the task or lane, or nothing. */
@@ -142,6 +144,8 @@ void queue_cancel_add(struct command *command, const char *id, const char *token
 void queue_change_begin(struct command *command, const struct queue *queue, const struct queue *to,
                         const char *due, size_t fields);
 void queue_change_field(struct command *command, struct bytes name, struct bytes value);
+/* Begin, then add for each task its place, its due time, the number of its values, and these. */
+void queue_import_begin(struct command *command, const struct queue *queue);
 /* Begin, then add up to QUEUE_NAMED_MAX tids or labels, or "*" for all tasks. For `ms` from now on
  * (0: no longer), their ends are published in the streams of queue/result_streams.h. */
 void queue_await_begin(struct command *command, const struct queue *queue, int64_t ms);

@@ -17,6 +17,7 @@
 
 static const char help[] =
     "Usage: leat import [OPTION]... KEY...\n"
+    "       leat import --export FILE [--running] [--json]\n"
     "Move the items of an earlier system from Redis into the queue. KEY is a list\n"
     "(taken from its tail, as RPOP does), a set, or a sorted set (in score order).\n"
     "\n"
@@ -33,6 +34,10 @@ static const char help[] =
     "                mark, and delay the task until then\n"
     "  --limit N     move at most N items of all KEYs together\n"
     "  --dry-run     change nothing; print how many items there are, and the first\n"
+    "  --export FILE add the tasks and dead letters that leat export has written to\n"
+    "                FILE, or to stdin if it is '-'; they keep ids, lanes, due times and\n"
+    "                attempts; those that the queue has are left out\n"
+    "  --running     with --export: also add tasks that were running\n"
     "  --json        print JSON\n"
     "  -q, -c, -h    see leat --help\n"
     "\n"
@@ -47,7 +52,8 @@ static const char help[] =
     "  1   a KEY does not exist\n"
     "  2   success, but on fewer replicas than [redis] wait_replicas\n"
     "  64  wrong usage\n"
-    "  65  a KEY is of another type or belongs to the queue; nothing was moved\n"
+    "  65  a KEY is of another type or belongs to the queue, and nothing was moved; or a\n"
+    "      task of FILE was refused\n"
     "  69  Redis cannot be reached\n"
     "  74  the output cannot be written\n"
     "  75  the queue is full or Redis is busy; try again later\n"
@@ -316,18 +322,38 @@ static int name_sources(struct import *import, char **keys, size_t count)
     return EX_OK;
 }
 
+/* Imports an export, which has all that the other options would say. */
+static int import_file(const struct import *import, const char *file, bool running, bool has_more)
+{
+    if (!file) {
+        return cli_usage(import->cli, "--running needs --export");
+    }
+    if (has_more || import->field || *import->lane || import->unique || import->marks ||
+        import->dry_run) {
+        return cli_usage(import->cli,
+                         "--export takes no KEY, and only --running and --json beside it");
+    }
+    return import_export(import->cli, file, running, import->json);
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct import import = {.cli = cli, .lane = ""};
     int64_t limit = INT64_MAX;
+    const char *file = NULL;
+    bool running = false;
     const struct cli_option options[] = {
         {"--field", .text = &import.field},        {"--lane", .text = &import.lane},
         {"--unique", .flag = &import.unique},      {"--marks", .flag = &import.marks},
         {"--limit", .number = &limit, .least = 1}, {"--dry-run", .flag = &import.dry_run},
-        {"--json", .flag = &import.json},          {0}};
+        {"--json", .flag = &import.json},          {"--export", .text = &file},
+        {"--running", .flag = &running},           {0}};
     int status = cli_options(cli, argc, argv, CLI_OPERANDS, options);
 
     import.limit = (uint64_t)limit;
+    if (status == EX_OK && (file || running)) {
+        return import_file(&import, file, running, argc > optind || limit != INT64_MAX);
+    }
     if (status == EX_OK && optind >= argc) {
         status = cli_usage(cli, "missing operand: give keys");
     }

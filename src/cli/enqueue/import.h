@@ -39,4 +39,8 @@ struct import {
 int import_show(const struct import *import);
 int import_report(const struct import *import);
 
+/* Adds the tasks of a file that leat export has written ("-": stdin), those that were running only
+ * with `running`, and prints how many. Returns an exit status. */
+int import_export(struct cli *cli, const char *path, bool running, bool json);
+
 #endif

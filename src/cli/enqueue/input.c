@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "base/base64.h"
 #include "base/buffer.h"
 #include "cli/lib/interrupt.h"
 
@@ -92,51 +93,12 @@ void input_close(struct input *input)
     free(input);
 }
 
-static int digit_value(char letter)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = letter ? strchr(digits, letter) : NULL;
-
-    return at ? (int)(at - digits) : -1;
-}
-
-/* Decodes strictly: whole groups, padding only at the end. Returns 0, or −1 if the text is not
- * base64 or there is no memory. */
-static int decode_base64(const char *text, size_t size, struct buffer *out)
-{
-    size_t padding = size > 0 && text[size - 1] == '=' ? 1 : 0;
-
-    if (padding > 0 && size > 1 && text[size - 2] == '=') {
-        padding = 2;
-    }
-    if (size % 4 != 0) {
-        return -1;
-    }
-    for (size_t i = 0; i < size; i += 4) {
-        size_t kept = i + 4 == size ? 3 - padding : 3;
-        unsigned group = 0;
-        for (size_t j = 0; j < 4; j++) {
-            int value = j > kept ? 0 : digit_value(text[i + j]);
-            if (value < 0) {
-                return -1;
-            }
-            group = group << 6 | (unsigned)value;
-        }
-        const char bytes[] = {(char)(group >> 16 & 255), (char)(group >> 8 & 255),
-                              (char)(group & 255)};
-        if (buffer_append(out, bytes, kept) != 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
 /* Adds payload_base64, decoded, as the payload. */
 static int add_decoded(struct input *input, const char *text, size_t size, struct draft *draft,
                        char *why, size_t why_size)
 {
     buffer_clear(&input->decoded);
-    if (decode_base64(text, size, &input->decoded) != 0) {
+    if (base64_decode(text, size, &input->decoded) != 0) {
         (void)snprintf(why, why_size, "payload" BASE64_SUFFIX " is not base64");
         return -1;
     }

@@ -110,6 +110,13 @@ local function check_change(q, to, task, fields, due)
   end
 end
 
+-- Why a task may not have its names, because another one has, or nil.
+local function name_conflict(q, task, follows)
+  local holder = task.id and redis.call('HGET', q[NAMES], 'i:' .. task.id)
+  return holder and holder ~= task.tid and 'label ' .. task.id:sub(1, 100) .. ' is held by ' .. holder
+    or not follows and leat.unique_problem(q, task) or nil
+end
+
 -- The task with other fields, unless another task has its names. In the other queue it gets another id: its own may be
 -- that of a task that has ended there.
 local function changed_task(q, to, task, fields)
@@ -119,9 +126,7 @@ local function changed_task(q, to, task, fields)
   end
   new.fields, new.count, new.from, new.tid = fields, #fields, nil, to ~= q and leat.new_tid(to) or task.tid
   new = decode('w', encode(new))
-  local holder = new.id and redis.call('HGET', to[NAMES], 'i:' .. new.id)
-  local problem = holder and holder ~= new.tid and 'label ' .. new.id:sub(1, 100) .. ' is held by ' .. holder
-    or leat.unique_problem(to, new)
+  local problem = name_conflict(to, new)
   if problem then
     fail('REFUSED ' .. problem)
   end
@@ -187,6 +192,101 @@ function leat.change(keys, args)
   end
   pcall(leat.offer_lane_task, q)
   pcall(leat.offer_lane_task, to)
+  return reply
+end
+
+-- ---------------------------------------------------------------- import
+
+-- Part of a whole step. place: 'w', 'f' (the task waits for the holder of its unique key), or 'd' and an id.
+local function import_step(q, place, task, due)
+  if place == 'w' then
+    return leat.put_waiting(q, task, due)
+  elseif place == 'f' then
+    hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
+    leat.watch_expiry(q, task, task.tid)
+    return hash_set(q, NAMES, 'n:' .. task.unique, task.tid .. ' 0')
+  end
+  -- The id of a dead letter says when its task died. Redis refuses it if there is a later one.
+  local id = redis.pcall('XADD', q[DEAD], place:sub(2), unpack(task.fields))
+  if type(id) == 'table' then
+    id = add_entry(q, q[DEAD], task.fields)
+  else
+    undo_with(q, 'XDEL', q[DEAD], id)
+  end
+  leat.put_index(q, task.tid, 'd' .. id)
+end
+
+-- Whether the task is in the queue already.
+local function has_task(q, task)
+  local place, other = leat.place_of(q, task.tid)
+  if not place then
+    return false
+  end
+  other = other or decode('w', leat.read_waiting(q, task.tid) or {})
+  for i = 1, math.max(task.count, other.count) do
+    if task.count ~= other.count or task.fields[i] ~= other.fields[i] then
+      fail('REFUSED another task of the queue has the id ' .. task.tid)
+    end
+  end
+  return true
+end
+
+-- Why a task may not wait in the queue, or nil.
+local function wait_problem(q, task, place)
+  local room, limit = leat.room(q)
+  if room and room < 1 then
+    fail('FULL the queue has reached its limit of ' .. str(limit) .. ' tasks; try again later')
+  end
+  return leat.name_problem(task) or task.lane and not leat.may_be_lane(task.lane) and leat.LANE_PROBLEM
+    or name_conflict(q, task, place == 'f')
+end
+
+-- Whether a task with that key may wait for the holder.
+local function may_follow(q, key)
+  local holder, _, until_ms = leat.holder_of(q, key)
+  return holder and not until_ms and redis.call('HEXISTS', q[NAMES], 'n:' .. key) == 0
+end
+
+local function import_one(q, place, due, list)
+  local task = decode('w', list)
+  if #list > 2 * (MAX_FIELDS + 20) or not trailer(list) or not is_tid(task.tid) or leat.misfit(task) then
+    fail('REFUSED it is not a task as leat export writes it')
+  elseif has_task(q, task) then
+    return 'exists'
+  end
+  if place == 'f' and not may_follow(q, task.unique or '') then
+    place = 'w'
+  end
+  local problem = place:sub(1, 1) ~= 'd' and wait_problem(q, task, place)
+  if problem then
+    fail('REFUSED ' .. problem)
+  end
+  whole_step(import_step, q, place, task, due)
+  if place == 'w' and task.attempts > 0 and due > q.now then
+    count(q, 'retrying')
+  end
+  return 'new'
+end
+
+-- leat_import: adds tasks as leat export has written them.
+-- KEYS: all.
+-- ARGV: for each task: its place ('w', 'f': it waits for the holder of its unique key, or 'd' and the id of the dead
+-- letter), when it is due (ms; 0: now), how many values follow, and its fields and those of leat, as an entry of go has
+-- them.
+-- Reply: PROTOCOL, then for each: new, exists (the queue has it), or the error that kept it out.
+-- Safe to stop: each task is a whole step; a repeated call finds it there.
+function leat.import(keys, args)
+  local q, at, reply = open(keys, ALL_KEYS), 1, { PROTOCOL }
+  while at <= #args do
+    local due, last = number_arg(args[at + 1], 'the due time'), at + 2 + number_arg(args[at + 2], 'the number of values')
+    if not args[at]:match('^[wf]$') and not is_entry_id(args[at]:match('^d(.*)$') or '') or last > #args then
+      fail('BADARG give place, due time and values of each task')
+    end
+    local fine, state = pcall(import_one, q, args[at], due, { unpack(args, at + 3, last) })
+    reply[#reply + 1] = fine and state or message_of(state)
+    at = last + 1
+  end
+  pcall(leat.offer_lane_task, q)
   return reply
 end
 

@@ -33,7 +33,7 @@ end
 
 register_all({
   'leat_add', leat.add, 'leat_add_many', leat.add_many, 'leat_enqueue', leat.enqueue, 'leat_intake', leat.intake,
-  'leat_output', leat.output, 'leat_change', leat.change,
+  'leat_output', leat.output, 'leat_change', leat.change, 'leat_import', leat.import,
 }, {})
 register_all({
   'leat_claim', leat.claim, 'leat_renew', leat.renew, 'leat_register', leat.register, 'leat_init', leat.init,

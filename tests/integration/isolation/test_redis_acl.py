@@ -540,4 +540,21 @@ def test_an_operator_can_use_every_command(leat, config, init, client, daemon, f
     client.hset(queue.running, 's1-1', b'Xdamaged')
     client.zadd(queue.delayed, {'1-1': 5})
     run('doctor', '--repair', expect=(0, 1, 2))
+    (folder / 'export').write_text(run('export'))
+    run('import', '--export', folder / 'export')
     assert denied(client, 'operator') == []
+
+
+def test_an_operator_needs_more_rights_to_destroy_the_queue(leat, config, init, client):
+    """leat destroy needs a selector that the file names. Without SCAN it leaves results."""
+    assert init().returncode == 0
+    queue = Queue(client)
+    queue.add({'command': 'true'})
+    client.set('{emails}:result:1-1', 'x')
+    for rights, code, left in ((), 77, True), (['(+unlink ~emails ~{emails}:*)'], 0, False), (['+scan'], 0, False):
+        client.execute_command('ACL', 'SETUSER', 'emails-operator', *rights)
+        done = leat('destroy', 'emails', '--yes', config=config('operator'))
+        assert done.returncode == code, done.stderr
+        assert ('may not SCAN' in done.stderr) == (code == 0 and rights != ['+scan'])
+        assert client.exists(queue.stream, queue.conf) == 2 * left
+        assert client.exists('{emails}:result:1-1') == (rights != ['+scan'])

@@ -1,0 +1,30 @@
+/*
+ * Deletes the keys of a queue, one by one: a key is unlinked at once, and Redis frees its memory
+ * beside other work.
+ */
+#ifndef LEAT_QUEUE_REMOVAL_H
+#define LEAT_QUEUE_REMOVAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/bytes.h"
+#include "queue/keys.h"
+#include "redis/command.h"
+
+/* The keys that every queue has, and those of signatures. The settings are the last one, so that
+ * a queue of which a part is left is known as one. */
+#define REMOVAL_KEYS ((size_t)QUEUE_KEYS + 2)
+
+/* UNLINK of the key at that index, from 0 to REMOVAL_KEYS - 1. */
+void removal_unlink(struct command *command, const struct queue *queue, size_t index);
+
+/* SCAN for results and live output. The reply is an array of the next cursor, "0" after the last
+ * page, and an array of keys, of which only those are the queue's for which removal_is_kept. */
+void removal_scan(struct command *command, const struct queue *queue, const char *cursor);
+bool removal_is_kept(const struct queue *queue, struct bytes key);
+
+/* Begins an UNLINK, to which the caller adds keys. */
+void removal_unlink_begin(struct command *command);
+
+#endif
