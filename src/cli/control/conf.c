@@ -60,8 +60,8 @@ static const char help[] =
     "\n"
     "Exit codes:\n"
     "  0   success\n"
-    "  64  wrong usage\n"
-    "  65  the value was refused\n" CLI_EXITS;
+    "  64  wrong usage, or a value that is malformed or out of range\n"
+    "  65  the lease is too short, or Redis refused the value\n" CLI_EXITS;
 
 #define LANE "lane:"
 
