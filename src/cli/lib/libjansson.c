@@ -44,6 +44,8 @@ json_t *json_pack(const char *fmt, ...)
 /* ---- arrays and objects */
 
 FUNCTION(json_t *, json_array, (void), (), NULL)
+FUNCTION(size_t, json_array_size, (const json_t *array), (array), 0)
+FUNCTION(json_t *, json_array_get, (const json_t *array, size_t index), (array, index), NULL)
 FUNCTION(int, json_array_append_new, (json_t * array, json_t *value), (array, value), -1)
 FUNCTION(json_t *, json_object, (void), (), NULL)
 FUNCTION(size_t, json_object_size, (const json_t *object), (object), 0)
