@@ -48,7 +48,7 @@ REPRO_PACKAGES = $(DEB_PACKAGES) locales python3
 DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) zsh fish runit tini node-redis node-typescript mypy libcmocka-dev \
 	python3-pytest python3-pytest-xdist python3-redis curl procps systemd-container openssl \
-	systemd-journal-remote logrotate stunnel4 mandoc
+	systemd-journal-remote logrotate stunnel4 mandoc prometheus python3-prometheus-client
 CHAOS_PACKAGES = iproute2 nftables
 NIGHTLY_PACKAGES = user-mode-linux kmod
 LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check lintian mandoc systemd
@@ -354,7 +354,7 @@ lint-manuals:
 # ---- installing
 MAN_PAGES = $(wildcard src/*/*.[1-8] src/*/man/*.[1-8] conf/*.[1-8])
 EXAMPLES = $(wildcard systemd/*.conf conf/*.conf conf/*.ini conf/*.acl conf/*.service conf/*.timer \
-	conf/handlers/*.c) conf/Containerfile
+	conf/*.yml conf/*.json conf/handlers/*.c) conf/Containerfile
 EXAMPLE_SCRIPTS = $(wildcard conf/*.sh) $(filter-out %.c,$(wildcard conf/handlers/*))
 CLIENTS = $(wildcard src/clients/*)
 LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))
