@@ -55,6 +55,7 @@ LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-che
 MODEL_PACKAGES = gcc libc6-dev spin
 FUZZ_PACKAGES = clang libclang-rt-14-dev
 BENCH_PACKAGES = $(DEMO_PACKAGES) python3 python3-redis
+PEER_PACKAGES = celery ruby-sidekiq
 
 # ---- compiler and linker options
 CFLAGS ?= -O2 -g
@@ -99,9 +100,9 @@ UNIT_SOURCES = $(wildcard tests/unit/*/test_*.c)
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-.PHONY: all help clean force check check-servers check-nightly run-check unit-tests inject demo bench bench-scale failover chaos \
+.PHONY: all help clean force check check-servers check-nightly run-check unit-tests inject demo bench bench-peers bench-scale failover chaos \
 	chaos-seeds chaos-mutants fuzz run-fuzz model lint run-lint install install-files uninstall dist dist-clients deb repro print-version \
-	deps deps-build deps-deb deps-dist deps-repro deps-demo deps-check deps-nightly deps-chaos deps-lint deps-bench deps-fuzz deps-model
+	deps deps-build deps-deb deps-dist deps-repro deps-demo deps-check deps-nightly deps-chaos deps-lint deps-bench deps-bench-peers deps-fuzz deps-model
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -232,6 +233,11 @@ bench: ## measure throughput and latency, relative to a bare vfork loop
 	@$(SUBMAKE) deps-bench
 	@$(SUBMAKE) -j$(JOBS) all
 	@tests/bench/run --build $(BUILD)
+
+bench-peers: ## install Celery, Sidekiq and BullMQ, and compare resident processes with them
+	@$(SUBMAKE) deps-bench-peers
+	@$(SUBMAKE) -j$(JOBS) all
+	@tests/bench/run --build $(BUILD) --only residents --only peers --only imports
 
 failover: ## kill and stop masters of Sentinel and Cluster under load (FAILOVER_TIMES=10 of each)
 	@$(SUBMAKE) deps-check
@@ -459,6 +465,13 @@ deps-model:
 	@tests/tools/install-packages $(MODEL_PACKAGES)
 deps-bench:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(BENCH_PACKAGES)
+
+# Debian's npm conflicts with a Node.js from elsewhere, which has its own.
+deps-bench-peers:
+	@tests/tools/install-packages $(BUILD_PACKAGES) $(BENCH_PACKAGES) $(PEER_PACKAGES)
+	@command -v npm >/dev/null || tests/tools/install-packages nodejs npm
+	@[ -d $(BUILD)/peers/node_modules/bullmq ] || { echo "Installing BullMQ with npm"; \
+		npm install --no-audit --no-fund --loglevel error --prefix $(BUILD)/peers bullmq@5 ioredis@5; }
 
 print-version:
 	@echo $(VERSION)
