@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/lib/rows.h"
+#include "cli/lib/text.h"
 #include "view/reply_fields.h"
 
 /* Returns a control character that the pattern does not contain, or NUL if it contains all. */
@@ -33,6 +34,7 @@ static bool glob_matches(const char *glob, struct bytes value)
     }
     if (matches) {
         text[value.size] = '\0';
+        text_use_locale();
         matches = fnmatch(glob, text, 0) == 0;
     }
     free(text);

@@ -10,9 +10,7 @@
 
 #include "base/escape.h"
 
-/* Uses the locale of the environment, unless another one was chosen. Most commands print nothing
- * that depends on it, and reading it takes time. If it does not exist, C is used. */
-static void use_locale(void)
+void text_use_locale(void)
 {
     static bool is_used;
 
@@ -24,7 +22,7 @@ static void use_locale(void)
 
 static bool is_utf8(void)
 {
-    use_locale();
+    text_use_locale();
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
@@ -87,7 +85,7 @@ static size_t character(const char *text, size_t size, size_t *length)
     wchar_t wide;
     int columns;
 
-    use_locale();
+    text_use_locale();
     *length = mbrtowc(&wide, text, size, &state);
     if (*length == 0 || *length > size) {
         *length = 1;

@@ -9,6 +9,11 @@
 
 #include "base/buffer.h"
 
+/* Uses the locale of the environment, unless another one was chosen; if it does not exist, C is
+ * used. The functions below call it. Call it before a function of the C library that depends on the
+ * locale. Most commands need none, and reading it takes time. */
+void text_use_locale(void);
+
 enum text_style { TEXT_PLAIN, TEXT_BOLD, TEXT_DIM, TEXT_RED, TEXT_GREEN, TEXT_YELLOW };
 
 /* Appends the bytes as one line in which control characters are escaped. In a locale other than
