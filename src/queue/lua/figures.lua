@@ -12,6 +12,7 @@ local SIZES = '1000000 2500000 5000000 10000000 25000000 50000000 100000000 2500
 local CAUSES = 'exit signal killed oom timeout output-limit cannot-execute refused host no-program lease-lost shutdown '
   .. 'reported check batch cancelled no-verdict crash expired vanished damaged other'
 local MARK, FORMER_MARK, MARK_MS = 'm:now', 'm:then', 10000 -- between two marks
+local SMALL_STATS = 600
 
 local NAMES_OF_FIGURES, IS_FIGURE = {}, {}
 
@@ -74,20 +75,25 @@ function leat.mark_totals(q)
   redis.call('HSET', q[STATS], FORMER_MARK, v[1] or mark, MARK, mark)
 end
 
--- {name, value …} of all figures that were counted, and the marks.
+-- {name, value …} of all figures that were counted, and the marks. A small hash is a list to Redis, which would search it
+-- for each name. A large one may have very many names, of lanes and workers.
 function leat.read_figures(q)
-  local list, n = {}, 0
-  local function add(names)
-    local values = redis.call('HMGET', q[STATS], unpack(names))
+  if redis.call('HLEN', q[STATS]) > SMALL_STATS then
+    local names = { MARK, FORMER_MARK, unpack(NAMES_OF_FIGURES) }
+    local list, values = {}, redis.call('HMGET', q[STATS], unpack(names))
     for i = 1, #names do
       if values[i] then
-        list[n + 1], list[n + 2] = names[i], values[i]
-        n = n + 2
+        list[#list + 1], list[#list + 2] = names[i], values[i]
       end
     end
+    return list
   end
-  add({ MARK, FORMER_MARK })
-  add(NAMES_OF_FIGURES)
+  local list, all = {}, redis.call('HGETALL', q[STATS])
+  for i = 1, #all, 2 do
+    if IS_FIGURE[all[i]] or all[i] == MARK or all[i] == FORMER_MARK then
+      list[#list + 1], list[#list + 2] = all[i], all[i + 1]
+    end
+  end
   return list
 end
 
