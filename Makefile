@@ -42,13 +42,14 @@ fishcompletionsdir = $(datadir)/fish/vendor_completions.d
 
 # ---- Debian packages
 BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev libsystemd-dev \
-	libjansson-dev libseccomp-dev libssl-dev
+	libjansson-dev libseccomp-dev libssl-dev libmicrohttpd-dev
 DEB_PACKAGES = $(BUILD_PACKAGES) build-essential debhelper po-debconf
 REPRO_PACKAGES = $(DEB_PACKAGES) locales python3
 DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) zsh fish runit tini node-redis node-typescript mypy libcmocka-dev \
 	python3-pytest python3-pytest-xdist python3-redis curl procps systemd-container openssl \
-	systemd-journal-remote logrotate stunnel4 mandoc prometheus python3-prometheus-client
+	systemd-journal-remote logrotate stunnel4 mandoc prometheus python3-prometheus-client \
+	chromium chromium-driver python3-selenium
 CHAOS_PACKAGES = iproute2 nftables
 NIGHTLY_PACKAGES = user-mode-linux kmod
 LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check lintian mandoc systemd
@@ -81,6 +82,7 @@ LIBEV ?= -lev
 TLS = $(eval TLS := $(shell $(PKG_CONFIG) --exists hiredis_ssl libssl 2>/dev/null && echo yes))$(TLS)
 PACKAGE_CFLAGS = $(eval PACKAGE_CFLAGS := $(call as-system,$(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)))$(PACKAGE_CFLAGS)
 LIBRARIES = $(eval LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(LIBEV) -lm)$(LIBRARIES)
+BOARD_LIBRARIES = $(eval BOARD_LIBRARIES := $(shell $(PKG_CONFIG) --libs libmicrohttpd))$(BOARD_LIBRARIES)
 # Headers are included as <hiredis/…>; some versions name only the folder of that name.
 as-system = $(patsubst -I%,-isystem %,$(1) $(filter-out -I/usr/include,$(patsubst %/hiredis,%,$(filter -I%/hiredis,$(1)))))
 
@@ -106,15 +108,16 @@ object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(BUILD)/leatd $(BUILD)/leat ## build leatd and leat (options: CC=clang, WERROR=1, SAN=1)
+all: $(BUILD)/leatd $(BUILD)/leat $(BUILD)/leat-board ## build leatd, leat and leat-board (options: CC=clang, WERROR=1, SAN=1)
 
-# libleat.a has the layers that are not of one program; libdaemon.a and libcli.a have each program without its main,
+# libleat.a has the layers that are not of one program; libdaemon.a, libcli.a and libboard.a have each program without its main,
 # for unit tests.
 LIB_SOURCES = $(filter $(addsuffix /%,$(addprefix src/,base config redis queue view exec)),$(SOURCES))
 PROGRAM_SOURCES = $(filter-out %/main.c,$(filter src/$(1)/%,$(SOURCES)))
 $(BUILD)/libleat.a: $(call object,$(LIB_SOURCES))
 $(BUILD)/libdaemon.a: $(call object,$(call PROGRAM_SOURCES,daemon))
 $(BUILD)/libcli.a: $(call object,$(call PROGRAM_SOURCES,cli))
+$(BUILD)/libboard.a: $(call object,$(call PROGRAM_SOURCES,board))
 # q (append, do not replace): files in different folders may have the same name
 $(BUILD)/%.a:
 	rm -f $@ && $(AR) qcs $@ $^
@@ -126,7 +129,16 @@ $(BUILD)/leatd: $(BUILD)/src/daemon/main.o $(BUILD)/libdaemon.a $(BUILD)/libleat
 $(BUILD)/leat: $(BUILD)/src/cli/main.o $(BUILD)/libcli.a $(BUILD)/libleat.a
 	$(LINK) $(LIBRARIES)
 
-# unit tests: one program per file; those in cli are linked with the objects of leat, the others with those of leatd
+$(BUILD)/leat-board: $(BUILD)/src/board/main.o $(BUILD)/libboard.a $(BUILD)/libleat.a
+	$(LINK) $(LIBRARIES) $(BOARD_LIBRARIES)
+# page.c includes these with .incbin
+$(BUILD)/src/board/page.o: $(wildcard src/board/page/*)
+
+# unit tests: one program per file; those in cli and board are linked with the objects of leat or leat-board, the others
+# with those of leatd
+$(BUILD)/tests/unit/board/%: $(BUILD)/tests/unit/board/%.o $(BUILD)/libboard.a $(BUILD)/libleat.a
+	$(LINK) -lcmocka $(LIBRARIES) $(BOARD_LIBRARIES)
+
 $(BUILD)/tests/unit/cli/%: $(BUILD)/tests/unit/cli/%.o $(BUILD)/libcli.a $(BUILD)/libleat.a
 	$(LINK) -lcmocka $(LIBRARIES)
 
@@ -138,7 +150,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # the files of --version are compiled again if the commit changes, and no others
-NAME_COMMIT = $(BUILD)/src/cli/main.o $(BUILD)/src/daemon/options.o
+NAME_COMMIT = $(BUILD)/src/cli/main.o $(BUILD)/src/daemon/options.o $(BUILD)/src/board/options.o
 $(NAME_COMMIT): $(BUILD)/commit
 $(NAME_COMMIT): private DEFINE_COMMIT = -DLEAT_COMMIT='"$(if $(filter-out release,$(COMMIT)), (commit $(COMMIT)))"'
 $(BUILD)/commit: force
@@ -273,7 +285,7 @@ $(CHAOS_TASKS): $(BUILD)/tests/chaos/%: tests/chaos/%.c tests/chaos/trace.c test
 	$(CC) -std=gnu17 -D_GNU_SOURCE $(WARNINGS) -O2 -static -o $@ $(filter %.c,$^) -ljansson
 
 # ---- fuzzing: the whole library is instrumented, in its own build folder
-fuzz: ## fuzz config, URLs, task decoding, signatures and replies (FUZZ_SECONDS=60 each)
+fuzz: ## fuzz config, URLs, task decoding, signatures, replies and headers (FUZZ_SECONDS=60 each)
 	@$(SUBMAKE) deps-fuzz
 	@$(SUBMAKE) -j$(JOBS) BUILD=build-fuzz CC=clang SAN=1 \
 		CFLAGS='-O1 -g -fsanitize=fuzzer-no-link' build-fuzz
@@ -281,6 +293,7 @@ fuzz: ## fuzz config, URLs, task decoding, signatures and replies (FUZZ_SECONDS=
 
 .PHONY: build-fuzz
 build-fuzz: $(FUZZ_SOURCES:%.c=$(BUILD)/%)
+$(BUILD)/tests/fuzz/fuzz_gate: $(BUILD)/src/board/gate.o
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/libleat.a
 	$(LINK) -fsanitize=fuzzer $(LIBRARIES)
 
@@ -331,28 +344,29 @@ lint-lua: $(BUILD)/leat.lua
 lint-python:
 	@echo flake8
 	@flake8 --max-line-length=115 $(PYTHON)
-# $(1): a drop-in, or nothing; $(2): ten times the highest exposure that systemd-analyze security may report
+# $(1): a drop-in, or nothing; $(2): ten times the highest exposure that systemd-analyze security may report; $(3): the unit, if not leatd@
 lint-exposure = \
 	@rm -rf $(ROOT)/etc && mkdir -p $(ROOT)/etc/systemd/system/leatd@.service.d $(if $(1),&& \
 		cp $(1) $(ROOT)/etc/systemd/system/leatd@.service.d && \
 		systemd-analyze verify --man=no --recursive-errors=no --root=$(ROOT) leatd@.service) && \
 	systemd-analyze security --offline=true --threshold=$(2) --no-pager --root=$(ROOT) \
-		leatd@.service >$(BUILD)/security || { cat $(BUILD)/security; exit 1; }; \
+		$(or $(3),leatd@.service) >$(BUILD)/security || { cat $(BUILD)/security; exit 1; }; \
 	echo "exposure$(if $(1), with $(notdir $(1))):" $$(sed -n 's/.*: \([0-9.]* .*\)/\1/p' $(BUILD)/security)
 # in a root of its own, because the programs of ExecStart must exist
 lint-unit: ROOT = $(abspath $(BUILD))/root
 lint-unit:
 	@mkdir -p $(ROOT)/usr/bin $(ROOT)/bin $(ROOT)/usr/lib/systemd/system
-	@for name in leatd leat stunnel4; do cp /bin/true $(ROOT)/usr/bin/$$name; done
+	@for name in leatd leat leat-board stunnel4; do cp /bin/true $(ROOT)/usr/bin/$$name; done
 	@cp /bin/kill $(ROOT)/bin/
-	@cp systemd/leatd@.service systemd/leat.slice conf/*.service conf/*.timer \
+	@cp systemd/*.service systemd/leat.slice conf/*.service conf/*.timer \
 		$(ROOT)/usr/lib/systemd/system/
-	systemd-analyze verify --man=no --recursive-errors=no --root=$(ROOT) leatd@.service leat.slice \
+	systemd-analyze verify --man=no --recursive-errors=no --root=$(ROOT) leatd@.service leat-board.service leat.slice \
 		$(notdir $(wildcard conf/*.service conf/*.timer))
 	$(call lint-exposure,,30)
 	$(call lint-exposure,systemd/leatd-other-user.conf,33)
 	$(call lint-exposure,systemd/leatd-strict.conf,15)
 	$(call lint-exposure,systemd/leatd-tls.conf,30)
+	$(call lint-exposure,,15,leat-board.service)
 # pages that only link to another one (.so) cannot be read from here
 lint-manuals:
 	mandoc -T lint -W warning $$(grep -L '^\.so ' $(MAN_PAGES))
@@ -366,13 +380,13 @@ CLIENTS = $(wildcard src/clients/*)
 LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))
 
 # all files but those of docdir, examplesdir and clientsdir
-INSTALLED = $(addprefix $(DESTDIR),$(bindir)/leat $(sbindir)/leatd $(unitdir)/leatd@.service $(unitdir)/leat.slice \
-	$(sysusersdir)/leat.conf $(tmpfilesdir)/leat.conf $(catalogdir)/leat.catalog $(completionsdir)/leat \
+INSTALLED = $(addprefix $(DESTDIR),$(bindir)/leat $(sbindir)/leatd $(sbindir)/leat-board $(unitdir)/leatd@.service \
+	$(unitdir)/leat-board.service $(unitdir)/leat.slice $(sysusersdir)/leat.conf $(sysusersdir)/leat-board.conf $(tmpfilesdir)/leat.conf $(catalogdir)/leat.catalog $(completionsdir)/leat \
 	$(zshcompletionsdir)/_leat $(fishcompletionsdir)/leat.fish \
 	$(sysconfdir)/logrotate.d/leat \
 	$(foreach page,$(MAN_PAGES),$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page))))
 # names the installation's folders in them
-RELOCATE = sed -i -e 's|/usr/bin/leatd\b|$(sbindir)/leatd|g' -e 's|/usr/bin/leat\b|$(bindir)/leat|g' \
+RELOCATE = sed -i -e 's|/usr/bin/leatd\b|$(sbindir)/leatd|g' -e 's|/usr/bin/leat-board\b|$(sbindir)/leat-board|g' -e 's|/usr/bin/leat\b|$(bindir)/leat|g' \
 	-e 's|/usr/local/share/leat/examples\b|$(examplesdir)|g' \
 	-e 's|/etc/leat\b|$(sysconfdir)/leat|g' -e 's|/etc/logrotate[.]d\b|$(sysconfdir)/logrotate.d|g'
 
@@ -390,9 +404,10 @@ install-files: # install without building
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) \
 		$(DESTDIR)$(tmpfilesdir) $(DESTDIR)$(docdir) $(DESTDIR)$(examplesdir) $(DESTDIR)$(sysconfdir)/leat
 	install -m 755 $(BUILD)/leat $(DESTDIR)$(bindir)/
-	install -m 755 $(BUILD)/leatd $(DESTDIR)$(sbindir)/
-	install -m 644 systemd/leatd@.service systemd/leat.slice $(DESTDIR)$(unitdir)/
+	install -m 755 $(BUILD)/leatd $(BUILD)/leat-board $(DESTDIR)$(sbindir)/
+	install -m 644 systemd/leatd@.service systemd/leat-board.service systemd/leat.slice $(DESTDIR)$(unitdir)/
 	install -m 644 systemd/leat.sysusers $(DESTDIR)$(sysusersdir)/leat.conf
+	install -m 644 systemd/leat-board.sysusers $(DESTDIR)$(sysusersdir)/leat-board.conf
 	install -m 644 systemd/leat.tmpfiles $(DESTDIR)$(tmpfilesdir)/leat.conf
 	install -D -m 644 systemd/leat.catalog $(DESTDIR)$(catalogdir)/leat.catalog
 	install -D -m 644 conf/leat.logrotate $(DESTDIR)$(sysconfdir)/logrotate.d/leat
@@ -408,7 +423,7 @@ install-files: # install without building
 		$(DESTDIR)$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)) &&) true
 	$(RELOCATE) $(filter-out $(addprefix $(DESTDIR),$(bindir)/% $(sbindir)/%),$(INSTALLED)) $(DESTDIR)$(docdir)/* \
 		$(DESTDIR)$(examplesdir)/*
-	$(if $(LIVE),systemd-sysusers $(sysusersdir)/leat.conf)
+	$(if $(LIVE),systemd-sysusers $(sysusersdir)/leat.conf $(sysusersdir)/leat-board.conf)
 	$(if $(LIVE),systemd-tmpfiles --create $(tmpfilesdir)/leat.conf)
 	$(if $(LIVE),journalctl --update-catalog)
 	$(if $(LIVE),systemctl daemon-reload)
@@ -430,7 +445,7 @@ repro: ## build all packages twice under different conditions, and compare them
 	@tests/tools/repro $(VERSION) $(BUILD)/repro
 
 uninstall: ## remove the installed files; if systemd runs here, stop the workers first; keep /etc/leat if it has files
-	$(if $(LIVE),systemctl stop 'leatd@*.service' leat.slice)
+	$(if $(LIVE),systemctl stop leat-board.service 'leatd@*.service' leat.slice)
 	rm -f $(INSTALLED)
 	rm -rf $(DESTDIR)$(docdir) $(DESTDIR)$(examplesdir) $(DESTDIR)$(clientsdir)
 	rmdir $(dir $(DESTDIR)$(examplesdir)) $(DESTDIR)$(sysconfdir)/leat 2>/dev/null || true

@@ -75,7 +75,7 @@ void queue_add_key(struct command *command, const struct queue *queue, const cha
 void queue_begin(struct command *command, const struct queue *queue, const char *function,
                  size_t keys, size_t more)
 {
-    COMMAND_BEGIN(command, "FCALL", function);
+    COMMAND_BEGIN(command, queue->read_only ? "FCALL_RO" : "FCALL", function);
     command_add_number(command, (int64_t)(keys + more));
     command_add_texts(command, (const char *const *)queue->keys, keys);
 }

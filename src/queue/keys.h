@@ -4,6 +4,7 @@
 #ifndef LEAT_QUEUE_KEYS_H
 #define LEAT_QUEUE_KEYS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "queue/shared/limits.h"
@@ -34,6 +35,7 @@ enum queue_key {
 struct queue {
     char *group;
     char *keys[QUEUE_KEYS];
+    bool read_only; /* calls use FCALL_RO, which Redis allows for functions without writes only */
 };
 
 /* Stream "emails" gives "{emails}:dead"; a stream with a {tag} gets suffixes only ("{a}b:dead").

@@ -12,6 +12,7 @@ from harness import daemon as daemons
 from harness import processes
 from harness.batches import Seen
 from harness.beside import Beside
+from harness.board import Board
 from harness.cgroup import Group
 from harness.faults import inject
 from harness.handlers import Handlers
@@ -201,6 +202,16 @@ def daemon(request, folder, base_config):
         show_on_failure(request, f'log of {one.config_path.name}', partial(one.log, whole=True), one.told)
         one.close()
     processes.end_orphans()
+
+
+@pytest.fixture
+def board(request, folder, redis_server):
+    """A leat-board for the queue emails, which the test starts."""
+    one = Board(folder).add('emails', {'socket': redis_server.socket})
+    yield one
+    if one.process:
+        show_on_failure(request, 'log of leat-board', one.log)
+    one.close()
 
 
 @pytest.fixture

@@ -26,7 +26,9 @@ def test_install_and_uninstall(tmp_path, prefix):
     """All files are installed below the prefix, the unit names the program there, and uninstall removes all."""
     make("install-files", tmp_path, PREFIX=prefix)
     inside = prefix.lstrip("/")
-    expected = {"bin/leat", "bin/leatd", "lib/systemd/system/leatd@.service", "lib/systemd/system/leat.slice",
+    expected = {"bin/leat", "bin/leatd", "bin/leat-board", "lib/systemd/system/leat-board.service",
+                "lib/sysusers.d/leat-board.conf", "share/man/man8/leat-board.8",
+                "lib/systemd/system/leatd@.service", "lib/systemd/system/leat.slice",
                 "lib/sysusers.d/leat.conf", "lib/tmpfiles.d/leat.conf", "lib/systemd/catalog/leat.catalog",
                 "share/man/man8/leatd.8",
                 "share/man/man1/leat.1", "share/man/man1/leat-enqueue.1", "share/man/man1/leat-resume.1",
@@ -93,7 +95,9 @@ def test_gnu_names_of_folders(tmp_path):
     unit = (tmp_path / "opt/leat/lib/systemd/system/leatd@.service").read_text()
     assert "ExecStart=/opt/exec/sbin/leatd -c /opt/conf/leat/%i.ini" in unit
     assert "d /opt/conf/leat 0755" in (tmp_path / "opt/leat/lib/tmpfiles.d/leat.conf").read_text()
-    for path in files(tmp_path) - {"opt/exec/bin/leat", "opt/exec/sbin/leatd"}:
+    assert "ExecStart=/opt/exec/sbin/leat-board\n" in (
+        tmp_path / "opt/leat/lib/systemd/system/leat-board.service").read_text()
+    for path in files(tmp_path) - {"opt/exec/bin/leat", "opt/exec/sbin/leatd", "opt/exec/sbin/leat-board"}:
         text = (tmp_path / path).read_text()
         others = ("/etc/leat", "/usr/bin/leat", "/etc/logrotate.d", "/usr/local/share/leat")
         assert not [name for name in others if name in text], path

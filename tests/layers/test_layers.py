@@ -47,15 +47,16 @@ def includes(path):
 
 
 def test_includes_point_upward():
-    """A file includes headers of its own folder and of folders above it in DESIGN's table; cli and daemon do
-    not include each other, and neither view nor cli starts processes."""
+    """A file includes headers of its own folder and of folders above it in DESIGN's table; cli, board and daemon
+    do not include each other, and none of view, cli and board starts processes."""
     order = {folder: place for place, folder in enumerate(folders())}
     wrong = []
     for path in sources(".c", ".h"):
         folder = str(path.parent.relative_to(SRC))
         for number, header in includes(path):
             target = header.rpartition("/")[0]
-            apart = folder.split("/")[0] in ("view", "cli") and target.split("/")[0] in ("exec", "daemon")
+            mine, theirs = folder.split("/")[0], target.split("/")[0]
+            apart = mine in ("view", "cli", "board") and theirs in {"exec", "daemon", "cli", "board"} - {mine}
             if not (SRC / header).exists():
                 wrong.append(f"{path.relative_to(ROOT)}:{number}: no file {header}")
             elif apart or order[target] > order[folder]:
@@ -83,17 +84,18 @@ def test_modules_form_no_cycle():
 
 
 @pytest.mark.parametrize("header, layer", [
-    ("hiredis/async.h", "redis"), ("hiredis/adapters/libev.h", "redis"), ("ini.h", "config")])
+    ("hiredis/async.h", "redis"), ("hiredis/adapters/libev.h", "redis"), ("ini.h", "config"),
+    ("microhttpd.h", "board")])
 def test_each_library_is_known_to_one_layer(header, layer):
-    """Asynchronous hiredis is used only in redis, inih only in config."""
+    """Asynchronous hiredis is used only in redis, inih only in config, libmicrohttpd only in board."""
     users = {layer_of(path) for path in sources(".c", ".h") if f"<{header}>" in path.read_text()}
     assert users <= {layer}
 
 
 def test_jansson_is_known_to_the_command_and_to_batches():
-    """Only view, cli, and the one file that writes tasks as JSON, use jansson."""
+    """Only view, cli, board, and the one file that writes tasks as JSON, use jansson."""
     users = {str(path.relative_to(SRC)) for path in sources(".c", ".h")
-             if layer_of(path) not in ("view", "cli") and "<jansson.h>" in path.read_text()}
+             if layer_of(path) not in ("view", "cli", "board") and "<jansson.h>" in path.read_text()}
     assert users == {"queue/batch.c"}
 
 

@@ -438,8 +438,31 @@ local function list_following(q, cursor, _, rows)
   return page[1] == '0' and '' or page[1]
 end
 
+-- Decoded dead letters from the newest one on, up to limit or MOVE_BYTES of them.
+local function newest_dead(q, limit)
+  local tasks, bytes, last = {}, 0, '+'
+  while #tasks < limit and bytes < MOVE_BYTES do
+    local step = math.min(next_step(#tasks, bytes), limit - #tasks)
+    local found = redis.call('XREVRANGE', q[DEAD], last, '-', 'COUNT', str(step))
+    for _, entry in ipairs(found) do
+      local task = decode('d' .. entry[1], entry[2])
+      tasks[#tasks + 1], bytes, last = task, bytes + task.weight, '(' .. entry[1]
+    end
+    if #found < step then
+      break
+    end
+  end
+  return tasks, ''
+end
+
+-- The cursor '+' lists the newest first, as far as one page goes.
 local function list_dead(q, cursor, limit, rows)
-  local tasks, following = page_of(q[DEAD], 'd', cursor, limit)
+  local tasks, following
+  if cursor == '+' then
+    tasks, following = newest_dead(q, limit)
+  else
+    tasks, following = page_of(q[DEAD], 'd', cursor, limit)
+  end
   for i, task in ipairs(tasks) do
     rows[i] = listed(q, task, 'dead', dead_extra(task.token:sub(2), task.fields))
   end
@@ -454,7 +477,7 @@ local LISTS = {
 -- KEYS: all.
 -- ARGV: group, what (ready, running, waiting, following, dead), cursor (at first: ready g0-0, dead 0-0, others 0),
 -- how many rows at most (1000), 1 for whole_command of tasks whose command a row cuts short. For ready, the cursor 'L' and
--- the name of a lane begins with the waiting tasks of that lane.
+-- the name of a lane begins with the waiting tasks of that lane. For dead, the cursor '+' answers the newest ones.
 -- Reply: PROTOCOL, next cursor ('': no more), rows of {name, value …}, never with a whole payload. A page may have
 -- fewer rows than asked for, or more for running and following.
 -- Safe to stop: no writes.

@@ -232,6 +232,9 @@ WORST = {
         'forge and expire results: XADD, PEXPIRE': forges_a_result,
         'end the blocking reads of all clients of this Redis: CLIENT UNBLOCK': unblocks_clients,
     },
+    'board': {
+        'read all tasks: XRANGE, HGETALL': reads_all_tasks,
+    },
     'operator': {
         'read all tasks: XRANGE, HGETALL': reads_all_tasks,
         'delete and acknowledge all tasks: XDEL, XACK, HDEL': discards_tasks,
@@ -306,6 +309,22 @@ def test_an_enqueuer_has_no_command_that_deletes(as_role, queue):
     assert queue.places() == before
 
 
+def test_the_board_changes_nothing(as_role, queue):
+    """The board's user can neither call a function that writes, by FCALL or FCALL_RO, nor write itself."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'a'})
+    mine, before = as_role('board'), queue.places()
+    for words in (['HSET', queue.conf, 'paused', '1'], ['XADD', queue.stream, '*', 'command', 'evil'],
+                  ['HINCRBY', queue.stats, 'dead', 1], ['ZADD', queue.delayed, 1, 'x'],
+                  ['SADD', queue.cancel, 'x'],
+                  ['FCALL', 'leat_status', 0], ['FCALL_RO', 'leat_dead_drop', 1, queue.stream, tid],
+                  ['XREADGROUP', 'GROUP', 'leat', 'x', 'STREAMS', queue.stream, '>'], ['KEYS', '*'], ['INFO'],
+                  ['FUNCTION', 'LIST'], ['CONFIG', 'GET', '*'], ['XRANGE', 'other', '-', '+']):
+        with pytest.raises(redis.ResponseError, match=DENIED + '|write flag'):
+            mine.execute_command(*words)
+    assert queue.places() == before
+
+
 @pytest.mark.parametrize('fence', [2 ** 52, 2 ** 53 - 2, 2 ** 53 - 1])
 def test_an_enqueuer_does_not_use_up_fencing_tokens(as_role, queue, fence):
     """A fencing token that an enqueuer has forged, near the greatest that there is, leaves greater ones for each
@@ -345,7 +364,7 @@ def test_a_refused_enqueue_leaves_no_trace(as_role, queue, key):
     assert {name: queue.redis.dump(name) for name in queue.redis.keys()} == before
 
 
-@pytest.mark.parametrize('role', ['worker', 'operator', 'enqueuer', 'producer', 'admin'])
+@pytest.mark.parametrize('role', ['worker', 'operator', 'enqueuer', 'producer', 'admin', 'board'])
 def test_nobody_deletes_the_queue(as_role, queue, role):
     """No user deletes, expires, renames or overwrites a key with tasks."""
     queue.register('w1')

@@ -1,0 +1,59 @@
+/*
+ * One queue as the board sees it: its state, what runs and waits, and what it was like before. Its
+ * Redis is asked once a second at most, and only for those who look.
+ */
+#ifndef LEAT_BOARD_WATCHED_H
+#define LEAT_BOARD_WATCHED_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include "redis/command.h"
+#include "redis/connection/connection.h"
+
+struct ev_loop;
+struct queue;
+struct watched;
+
+/* A refresh has ended, well or not. */
+typedef void watched_refreshed(void *context);
+
+/* Watches the queue of /etc/leat/NAME.ini; with a file that is wrong, its state says so. Returns
+ * NULL without memory. */
+struct watched *watched_new(struct ev_loop *loop, const char *name, watched_refreshed *refreshed,
+                            void *context);
+
+/* NULL does nothing. Callbacks of watched_send are called with NULL. */
+void watched_free(struct watched *watched);
+
+const char *watched_name(const struct watched *watched);
+
+/* Its keys, for calls. */
+const struct queue *watched_queue(const struct watched *watched);
+
+/* Asks Redis for the status, and with lists also for tasks and lanes, if that was not done in the
+ * last second. Does nothing if it is being done, or if Redis is away. */
+void watched_refresh(struct watched *watched, bool lists);
+
+/* True while an answer is awaited that watched_refresh has asked for, or the first connection. */
+bool watched_is_refreshing(const struct watched *watched);
+
+/* Asks for the status, and adds it to the rings when it comes. */
+void watched_sample(struct watched *watched);
+
+/* {"queue", "state", "reason", "age_ms", "status": as leat status --json, or null}. These return
+ * NULL without memory. */
+json_t *watched_summary(const struct watched *watched);
+
+/* The same with "running", "ready", "delayed", "dead" and "lanes"; null: not known. */
+json_t *watched_page(const struct watched *watched);
+
+/* The ring of the last hour or of the last day. */
+json_t *watched_series(const struct watched *watched, bool day);
+
+/* Sends one more command to the queue's Redis; see connection_send. Frees the command. */
+int watched_send(struct watched *watched, struct command *command, connection_callback *callback,
+                 void *context);
+
+#endif
