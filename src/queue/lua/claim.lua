@@ -79,11 +79,12 @@ end
 -- ms after it has read the clock (see restore_record).
 local function next_fence(q, task)
   local now_us = q.now_us
-  if task.token:match('%d+') * 1000 > now_us then
+  if task.entry_ms * 1000 > now_us then
     local time = redis.call('TIME')
     now_us = time[1] * 1e6 + time[2]
   end
-  return math.max(task.fence, q.fence_floor, now_us - 1) + 1
+  local earlier = math.max(task.fence, q.fence_floor)
+  return earlier < now_us and now_us or earlier + 1
 end
 
 -- Whether a poison candidate may start here. Before its last crash that is allowed, it runs alone; before that,
@@ -244,8 +245,7 @@ local function admit_named(q, named, out)
   if #named > 1 then
     named = without_repeats(named)
   end
-  local records = redis.call('HMGET', q[RUNNING], unpack(named))
-  local tasks = { nil }
+  local records, tasks = packed_records(q, named), { nil }
   for i = 1, #named do
     local token = named[i]
     if is_full(q) then
@@ -287,7 +287,7 @@ local function read_records(q, tasks)
   for i = 1, #tasks do
     tokens[i] = tasks[i].token
   end
-  local records = redis.call('HMGET', q[RUNNING], unpack(tokens))
+  local records = packed_records(q, tokens)
   for i = 1, #tasks do
     tasks[i].packed = records[i]
   end

@@ -246,7 +246,7 @@ function leat.finish(keys, args)
   if #tokens == 0 then
     return reply
   end
-  local records = redis.call('HMGET', q[RUNNING], unpack(tokens))
+  local records = packed_records(q, tokens)
   local mine, fenced = q.consumer .. '\0', 0
   local of_stream, of_go, tally
   for i = 1, #tokens do

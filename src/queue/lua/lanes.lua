@@ -35,11 +35,9 @@ end
 
 -- Settings in conf for all lanes: 'lane:*' (LANE_DEFAULT), the settings of those with a name that have none of their own, and
 -- 'lanes_only' (LANES_ONLY): with 'named', a lane without settings of its own is none.
+local LANE_DEFAULT, LANES_ONLY = 1, 2
 function LAZY.lane_conf(q)
-  q.lane_conf = {
-    [LANE_DEFAULT] = redis.call('HGET', q[CONF], 'lane:' .. DEFAULT),
-    [LANES_ONLY] = redis.call('HGET', q[CONF], 'lanes_only'),
-  }
+  q.lane_conf = redis.call('HMGET', q[CONF], 'lane:' .. DEFAULT, 'lanes_only')
   return q.lane_conf
 end
 

@@ -32,7 +32,6 @@ local VERSION = 6 -- increase it with each change of the library: workers replac
 local STREAM, BELL, WAITING, DELAYED, NAMES, CONF, STATS, LANES, LANED = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local GO, RUNNING, DEAD, WORKERS, CANCEL, AWAITED = 10, 11, 12, 13, 14, 15
 
-local LANE_DEFAULT, LANES_ONLY = 10, 11 -- in q.lane_conf
 local READ_STEP = 8 -- entries to read at once after a small one, as their sizes are not known before
 local SMALL_ENTRY = 8192 -- bytes; after a larger one, only one more is read at once
 local READ_MOST, SMALL_BYTES = 32, 65536 -- read up to so many at once as long as all together are so small
@@ -61,9 +60,12 @@ end
 -- '%d' is the faster one, but a C long: a time in ms does not fit into that of a 32-bit Redis.
 local WHOLE = ('%d'):format(2 ^ 53) == '9007199254740992' and '%d' or '%.0f'
 
+-- The clock in µs as it was read last, and its text: a fencing token is nearly always this number.
+local clock_us, clock_text
+
 -- A whole number as text.
 local function str(number)
-  return TEXTS[number] or string.format(WHOLE, number)
+  return TEXTS[number] or number == clock_us and clock_text or string.format(WHOLE, number)
 end
 
 local function fail(message)
@@ -85,12 +87,13 @@ end
 
 local PADDING = { '00000', '0000', '000', '00', '0', '' } -- before a number of so many digits, to make them six
 
--- The clock of Redis: seconds, and microseconds without leading zeros. It is joined as text, since formatting is slow.
+-- The clock of Redis: seconds, and microseconds without leading zeros. It is joined as text, since formatting is slow,
+-- and so is tonumber.
 local function read_clock(q, name)
   local time = redis.call('TIME')
-  local us_text = time[1] .. PADDING[#time[2]] .. time[2]
-  local us = tonumber(us_text)
-  q.now_us, q.now, q.now_text = us, (us - us % 1000) / 1000, us_text:sub(1, -4)
+  clock_text = time[1] .. PADDING[#time[2]] .. time[2]
+  clock_us = clock_text + 0
+  q.now_us, q.now, q.now_text = clock_us, (clock_us - clock_us % 1000) / 1000, clock_text:sub(1, -4)
   return q[name]
 end
 
@@ -331,13 +334,14 @@ local function take_known(task, known)
 end
 
 -- A task as all routines use it. count is the number of values in fields that are the task's own, and bytes is their
--- size. weight is what reading it costs Redis, in bytes. enqueued (ms) stays text, and so does due: since when (ms) it could
--- start, if that is not when it was enqueued. The PICKED fields are in it by their names. bound: at least one of them is
--- BINDING.
+-- size. weight is what reading it costs Redis, in bytes. enqueued (ms) stays text, and so do entry_ms, the time in the
+-- id of its entry, and due: since when (ms) it could start, if that is not when it was enqueued. The PICKED fields are in
+-- it by their names. bound: at least one of them is BINDING.
 local function decode(token, fields)
+  local ms = token:match('%d+')
   local task = {
     token = token, tid = token:sub(2), fields = fields, count = #fields, attempts = 0, crashes = 0, fence = 0,
-    history = '', enqueued = '0', bytes = 0, weight = 0,
+    history = '', enqueued = '0', bytes = 0, weight = 0, entry_ms = ms,
   }
   local known, values
   if token:sub(1, 1) ~= 's' then
@@ -349,12 +353,9 @@ local function decode(token, fields)
   if known then
     task.count = values
     take_known(task, known)
-  else
+  elseif ms and #ms <= MAX_DIGITS then
     -- An id can be anything that a producer chose; a time has to be a number that everyone can read.
-    local ms = task.tid:match('^%d+')
-    if ms and #ms <= MAX_DIGITS then
-      task.enqueued = ms
-    end
+    task.enqueued = ms
   end
   local bytes = 0
   for i = 1, task.count, 2 do
@@ -366,7 +367,10 @@ local function decode(token, fields)
       task.bound = task.bound or picked == BINDS
     end
   end
-  task.bytes, task.weight = bytes, bytes + math.max(#fields - FEW_VALUES, 0) * VALUE_WEIGHT
+  task.bytes, task.weight = bytes, bytes
+  if #fields > FEW_VALUES then
+    task.weight = bytes + (#fields - FEW_VALUES) * VALUE_WEIGHT
+  end
   if known then
     -- Only a dead letter has these, instead of fields.
     task.weight = task.weight + #(known['leat.packed'] or '') + #(known['leat.damaged'] or '')
@@ -507,6 +511,14 @@ local function unpack_record(packed)
     record[name] = type(binding[name]) == 'string' and binding[name] or nil
   end
   return record
+end
+
+-- The packed records of up to CHUNK tokens. One HGET costs less than an HMGET.
+local function packed_records(q, tokens)
+  if #tokens == 1 then
+    return { redis.call('HGET', q[RUNNING], tokens[1]) }
+  end
+  return redis.call('HMGET', q[RUNNING], unpack(tokens))
 end
 
 local function record_of(q, token)

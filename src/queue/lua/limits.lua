@@ -119,16 +119,16 @@ end
 
 -- The host of a worker, whose name is HOST:PID:NONCE.
 function leat.host_of(consumer)
-  return consumer:match('^(.*):%d+:[^:]*$') or consumer
+  return consumer:match('^(.-):%d+:[^:]*$') or consumer
 end
 
 -- What leat_claim must know of conf, in one read: the lease (ms); until when this worker may start nothing (ms; 0:
 -- it may) and why ('', hold, outage, paused, drained); the queue's rate as every_us (nil: none) and burst. q.fence_floor
--- gets a fencing token that is greater than all that were given. What LAZY would read one by one is read here, too.
+-- gets a fencing token that is greater than all that were given.
 function leat.read_pause_state(q)
   local host = leat.host_of(q.consumer)
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'outage_until', 'paused', 'drain:*', 'drain:' .. host,
-    'rate', 'fence', 'sizes', 'lane:*', 'lanes_only')
+    'rate', 'fence')
   local closed_until, why = 0, ''
   if v[2] or v[3] or v[4] or v[5] or v[6] then
     closed_until, why = closed(q, leat.setting(v[2], 0, 0), leat.setting(v[3], 0, 0), v[4], v[5] or v[6])
@@ -136,8 +136,6 @@ function leat.read_pause_state(q)
   if v[8] then
     q.fence_floor = leat.setting(v[8], 0, 0)
   end
-  q.sizes = v[9] and leat.setting(v[9], 0, 0) or 0
-  q.lane_conf = v -- LANE_DEFAULT and LANES_ONLY of it
   local every_us = v[7] and leat.interval_us(v[7])
   local burst = every_us and leat.setting(redis.call('HGET', q[CONF], 'burst'), 1, DEFAULT_BURST)
   return leat.setting(v[1], MIN_LEASE_MS, DEFAULT_LEASE_MS), closed_until, why, every_us or nil, burst
