@@ -20,16 +20,16 @@ end
 -- Part of a whole step: all successes of one stream, with one HDEL, one XDEL and one XACK. A record that cannot be
 -- read says nothing of what its task holds; doctor finds that.
 local function succeed_step(q, batch)
-  for i = 2, batch.is_bound and #batch.records or 0, 2 do
-    local packed = batch.records[i]
-    local record = packed:sub(1, 1) == BOUND and unpack_record(packed)
-    if record then
-      leat.stop_holding(q, batch.records[i - 1], record)
+  local anyone_waits = not q.plain
+  for i = 1, (anyone_waits or batch.is_bound) and #batch.ids or 0 do
+    local packed = batch.records[2 * i]
+    local is_bound = packed:sub(1, 1) == BOUND
+    local record = (anyone_waits or is_bound) and unpack_record(packed) or nil
+    batch.unpacked[i] = record
+    if record and is_bound then
+      leat.stop_holding(q, batch.tokens[i], record)
       leat.release_names(q, record, true)
     end
-  end
-  for i = 2, q.plain and 0 or #batch.records, 2 do
-    local record = unpack_record(batch.records[i])
     if record then
       leat.forget_cancel(q, record.tid)
     end
@@ -180,7 +180,7 @@ local function add_success(q, batch, token, packed, number)
     -- All that most batches will ever have, because Lua copies a table that grows.
     return {
       stream = stream, ids = { id }, tokens = { token }, numbers = { number }, records = { token, packed },
-      is_bound = is_bound,
+      is_bound = is_bound, unpacked = {},
     }
   end
   local n = #batch.ids + 1
@@ -201,11 +201,9 @@ end
 
 -- Publishes the successes of a batch that someone asked for.
 local function tell_batch(q, batch, args, places)
-  local anyone_waits = not q.plain
   for i = 1, #batch.numbers do
-    local packed, at = batch.records[2 * i], places[batch.numbers[i]]
-    local may_be_wanted = anyone_waits or batch.is_bound and packed:sub(1, 1) == BOUND or wants_result(args, at)
-    local record = may_be_wanted and unpack_record(packed)
+    local at, record = places[batch.numbers[i]], batch.unpacked[i]
+    record = record or wants_result(args, at) and unpack_record(batch.records[2 * i])
     if record then
       tell_success(q, record, parse_result(args, at))
     end

@@ -52,17 +52,22 @@ function leat.lane_settings(q, lane)
   return q.lane_conf[LANE_DEFAULT] or '', false
 end
 
+local UNSET = { is_named = false, strict = false, step = 1, burst = DEFAULT_BURST } -- no settings
+
 -- Settings that leat_conf would not take count as none.
 local function spec_of(q, lane)
   q.specs = q.specs or {}
   local spec = q.specs[lane]
   if not spec then
     local settings, is_named = leat.lane_settings(q, lane)
-    local parts = leat.spec_parts(settings ~= '' and leat.is_lane(settings) and settings or '')
-    spec = {
-      is_named = is_named, strict = parts[1] == 'strict', step = 1 / math.max(number_or(parts[1], 1), 0.001),
-      most = number_or(parts[2]), every_us = leat.interval_us(parts[3]), burst = number_or(parts[4], DEFAULT_BURST),
-    }
+    spec = UNSET
+    if settings ~= '' then
+      local parts = leat.spec_parts(leat.is_lane(settings) and settings or '')
+      spec = {
+        is_named = is_named, strict = parts[1] == 'strict', step = 1 / math.max(number_or(parts[1], 1), 0.001),
+        most = number_or(parts[2]), every_us = leat.interval_us(parts[3]), burst = number_or(parts[4], DEFAULT_BURST),
+      }
+    end
     q.specs[lane] = spec
   end
   return spec
@@ -363,9 +368,9 @@ local function start_step(q, lane, tag, member)
   if not list then
     return false
   end
-  local id, known = add_entry(q, q[GO], list), trailer(list)
+  local id = add_entry(q, q[GO], list)
   leat.put_new_index(q, tid, 'g' .. id)
-  leat.move_record(q, known and known['leat.from'], 'w' .. tid, 'g' .. id)
+  leat.move_record(q, trailing(list, 'leat.from'), 'w' .. tid, 'g' .. id)
   redis.call('HDEL', q[WAITING], tid)
   undo_with(q, 'HSET', q[WAITING], tid, packed)
   return true

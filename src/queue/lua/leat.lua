@@ -52,9 +52,10 @@ local GREATEST_ID = GREATEST_HALF .. '-' .. GREATEST_HALF
 local DURATION_HINT = '; give seconds, or a sum such as 1h30m or 500ms'
 local DAMAGED_MS = 10000 -- until a waiting task that cannot be read is tried again
 
-local TEXTS = {} -- small numbers as text: formatting is slow
+local TEXTS, NUMBERS = {}, {} -- small numbers as text and the other way round: formatting and parsing are slow
 for number = 0, 99 do
   TEXTS[number] = number .. ''
+  NUMBERS[TEXTS[number]] = number
 end
 
 -- '%d' is the faster one, but a C long: a time in ms does not fit into that of a 32-bit Redis.
@@ -146,7 +147,7 @@ end
 
 -- A whole number of at least 0, as leat writes it, or nil.
 local function natural(text)
-  local number = text and text:match('^%d+$') and tonumber(text)
+  local number = text and (NUMBERS[text] or text:match('^%d+$') and text + 0)
   return number and number < EXACT and number or nil
 end
 
@@ -272,22 +273,34 @@ local function stream_of(q, token)
   fail('BADARG not an entry token: ' .. shown(token))
 end
 
--- The fields of leat that follow those of a task, and how many values are the task's. Returns nil if the trailing
--- fields are not leat's.
-local function trailer(fields)
+-- How many values are the task's. Returns nil if the trailing fields are not leat's.
+local function own_count(fields)
   local n = #fields
-  if n < 2 or fields[n - 1] ~= 'leat.fields' then
-    return nil
-  end
-  local pairs_count = natural(fields[n])
-  if not pairs_count or pairs_count * 2 > n - 2 then
+  local pairs_count = n >= 2 and fields[n - 1] == 'leat.fields' and natural(fields[n])
+  return pairs_count and pairs_count * 2 <= n - 2 and pairs_count * 2 or nil
+end
+
+-- The fields of leat that follow those of a task, and how many values are the task's; or nil.
+local function trailer(fields)
+  local own = own_count(fields)
+  if not own then
     return nil
   end
   local known = {}
-  for i = pairs_count * 2 + 1, n - 3, 2 do
+  for i = own + 1, #fields - 3, 2 do
     known[fields[i]] = fields[i + 1]
   end
-  return known, pairs_count * 2
+  return known, own
+end
+
+-- The last value of that name which trailer would return, or nil.
+local function trailing(fields, name)
+  for i = #fields - 3, (own_count(fields) or #fields) + 1, -2 do
+    if fields[i] == name then
+      return fields[i + 1]
+    end
+  end
+  return nil
 end
 
 -- The fields that mean something here. BINDING fields reserve something (a name, a lane's slot, a result) that
@@ -472,7 +485,8 @@ local PLAIN, BOUND, MOVED = 'r', 'b', 'm'
 
 local function pack_bound(holder)
   local bound
-  for _, name in ipairs(BINDING) do
+  for i = 1, #BINDING do
+    local name = BINDING[i]
     if holder[name] then
       bound = bound or {}
       bound[name] = holder[name]
@@ -494,21 +508,22 @@ end
 local function unpack_record(packed)
   local consumer, begun, attempt, fence, tid, moved, bound =
     packed:match('^.(.-)%z(%d+) (%d+) (%d+) (%S+) (%S+) (.*)$')
-  if not consumer or not (natural(begun) and natural(attempt) and natural(fence)) or not is_tid(tid) then
+  if not consumer or begun + 0 >= EXACT or attempt + 0 >= EXACT or fence + 0 >= EXACT or not is_tid(tid) then
     return nil
   elseif moved ~= '-' and not is_token(moved) and not (moved:match('^w') and is_tid(moved:sub(2))) then
     return nil
   end
   local record = {
-    consumer = consumer, begun = begun, attempt = tonumber(attempt), fence = tonumber(fence), tid = tid,
+    consumer = consumer, begun = begun, attempt = attempt + 0, fence = fence + 0, tid = tid,
     moved = moved ~= '-' and moved or nil, bound = bound ~= '',
   }
-  local fine, binding = false, nil
-  if record.bound then
-    fine, binding = pcall(cmsgpack.unpack, bound)
+  if not record.bound then
+    return record
   end
-  for _, name in ipairs(fine and type(binding) == 'table' and BINDING or {}) do
-    record[name] = type(binding[name]) == 'string' and binding[name] or nil
+  local fine, binding = pcall(cmsgpack.unpack, bound)
+  for i = 1, fine and type(binding) == 'table' and #BINDING or 0 do
+    local value = binding[BINDING[i]]
+    record[BINDING[i]] = value and type(value) == 'string' and value or nil
   end
   return record
 end

@@ -37,8 +37,9 @@ local function unpack_waiting(packed)
   if not fine or type(list) ~= 'table' or #list < 2 or #list > MOST_VALUES or #list % 2 ~= 0 then
     return nil
   end
+  local type_of = type -- a global is looked up each time
   for i = 1, #list do
-    if type(list[i]) ~= 'string' then
+    if type_of(list[i]) ~= 'string' then
       return nil
     end
   end
@@ -131,8 +132,7 @@ function leat.promote(q, limit, out)
     local fine, list = pcall(whole_step, promote_member, q, member)
     out.problem = out.problem or not fine and list or nil
     list = fine and list or nil
-    local known = list and trailer(list)
-    if known and known['leat.attempts'] ~= '0' then
+    if list and own_count(list) and trailing(list, 'leat.attempts') ~= '0' then
       count(q, 'retrying', -1)
     end
   end
