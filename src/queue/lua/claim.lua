@@ -238,6 +238,19 @@ local function without_repeats(list)
   return rest_of
 end
 
+-- Takes a named entry from the consumer that has it. Returns its task, or nil if the entry is gone. packed: its record.
+local function take_named(q, token, packed)
+  local stream, id = stream_of(q, token)
+  local found = redis.call('XCLAIM', stream, q.group, q.consumer, '0', id)[1]
+  if not found then
+    return nil
+  end
+  local task = decode(token, found[2])
+  task.packed, q.bytes = packed, q.bytes + task.weight
+  leat.note_size(q, task.weight)
+  return task
+end
+
 -- Claims what the blocking read returned, if it is still there and no other consumer has claimed it. The lease
 -- starts now, not with the delivery. XCLAIM takes a pending entry from whoever has it; without a record, nobody
 -- has claimed it. After very large ones, the rest is left to the next call.
@@ -252,12 +265,8 @@ local function admit_named(q, named, out)
       out.unread = out.unread or {}
       out.unread[#out.unread + 1] = token
     elseif not records[i] or is_pending(q, token) then
-      local stream, id = stream_of(q, token)
-      local found = redis.call('XCLAIM', stream, q.group, q.consumer, '0', id)[1]
-      if found then
-        local task = decode(token, found[2])
-        task.packed, q.bytes = records[i], q.bytes + task.weight
-        leat.note_size(q, task.weight)
+      local task = take_named(q, token, records[i] or nil)
+      if task then
         tasks[#tasks + 1] = task
       elseif records[i] then
         try(out, leat.settle_vanished, q, token)
@@ -267,6 +276,20 @@ local function admit_named(q, named, out)
   if #tasks > 0 then
     admit(q, tasks, out)
   end
+end
+
+-- Whether judge would claim the task of an entry without a record if no task waits, nobody waits for one, and the queue
+-- has no rate: a first attempt that holds nothing, does not expire, and is small.
+local function is_simple(task)
+  return not task.bound and not task.expires and task.bytes < LEAST_MAX_TASK and task.count <= FEW_VALUES
+    and task.token:sub(1, 1) == 's'
+end
+
+-- As admit, of one simple task. Returns its answer.
+local function claim_simple(q, task)
+  task.fence = next_fence(q, task)
+  redis.call('HSET', q[RUNNING], task.token, pack_record(q.consumer, q.now_text, 1, task))
+  return answer(task)
 end
 
 -- A poison candidate that a busy worker has deferred belongs to the first empty worker: its lease moves, and the
@@ -466,6 +489,17 @@ function leat.claim(keys, args)
     return claim_closed(q, closed_until, why, cursor, lease, named)
   end
 
+  -- Nearly all calls of a worker that is not busy name one simple task, and end here.
+  local nothing_waits, task = leat.read_plain_and_due(q), nil
+  if nothing_waits and #named == 1 and wanted == 0 and cursor == '' and not every_us
+    and not redis.call('HGET', q[RUNNING], named[1]) then
+    task = take_named(q, named[1])
+    if not task or is_simple(task) then
+      local claimed = { task and claim_simple(q, task) }
+      return { PROTOCOL, q.now_text, lease, '0', '', '0', '', claimed, {}, {} }
+    end
+  end
+
   local out = {
     claimed = { nil }, deferred = {}, alone = false, busy = busy, started = 0,
     left = math.huge, rate = every_us and { every_us = every_us, burst = burst },
@@ -473,8 +507,9 @@ function leat.claim(keys, args)
   if out.rate then
     read_rate(q, out)
   end
-  local nothing_waits = leat.read_plain_and_due(q)
-  if #named > 0 then
+  if task then
+    try(out, admit, q, { task }, out)
+  elseif #named > 0 then
     try(out, admit_named, q, named, out)
   end
   if not nothing_waits then

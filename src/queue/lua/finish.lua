@@ -173,18 +173,17 @@ end
 
 -- Adds a success to the batch of its stream, and returns that (batch: nil if this is the first one). number: the
 -- position of the attempt in this call.
-local function add_success(q, batch, token, packed, number)
-  local stream, id = stream_of(q, token)
-  local is_bound = packed:sub(1, 1) == BOUND
+local function add_success(q, batch, token, packed, is_bound, number)
   if not batch then
     -- All that most batches will ever have, because Lua copies a table that grows.
+    local stream, id = stream_of(q, token)
     return {
       stream = stream, ids = { id }, tokens = { token }, numbers = { number }, records = { token, packed },
       is_bound = is_bound, unpacked = {},
     }
   end
   local n = #batch.ids + 1
-  batch.ids[n], batch.tokens[n], batch.numbers[n] = id, token, number
+  batch.ids[n], batch.tokens[n], batch.numbers[n] = token:sub(2), token, number
   batch.records[2 * n - 1], batch.records[2 * n] = token, packed
   batch.is_bound = batch.is_bound or is_bound
   return batch
@@ -249,12 +248,13 @@ function leat.finish(keys, args)
   local of_stream, of_go, tally
   for i = 1, #tokens do
     local packed = records[i]
-    local own = packed and packed:sub(2, #mine + 1) == mine and packed:sub(1, 1) ~= MOVED
+    local state = packed and packed:sub(1, 1)
+    local own = packed and state ~= MOVED and packed:sub(2, #mine + 1) == mine
     if own and args[places[i] + 1] == 'success' then
       if tokens[i]:sub(1, 1) == 's' then
-        of_stream = add_success(q, of_stream, tokens[i], packed, i)
+        of_stream = add_success(q, of_stream, tokens[i], packed, state == BOUND, i)
       else
-        of_go = add_success(q, of_go, tokens[i], packed, i)
+        of_go = add_success(q, of_go, tokens[i], packed, state == BOUND, i)
       end
     elseif is_full(q) then
       reply[i + 1] = 'later'

@@ -6,7 +6,7 @@ local SMALL_TASKS, SEVERAL = 80, 4
 -- The whole number of a setting. One that leat_conf would not take counts as not set.
 local function setting(text, least, default)
   local number = text and tonumber(text)
-  return number and number >= least and number <= MOST_SETTING and math.floor(number) or default
+  return number and number >= least and number <= MOST_SETTING and number - number % 1 or default
 end
 leat.setting = setting
 
