@@ -163,17 +163,20 @@ class Calls:
                 cpu = self.rig.server.cpu_s()
             finish(self.add())
         used = (self.rig.server.cpu_s() - cpu) / count * 1e6
+        self.close()
+        return used
+
+    def close(self):
         for one in self.sockets:
             one.close()
         self.rig.server.drop(self.stream)
-        return used
 
 
 def bare_read(stream):
     return ("XREADGROUP", "GROUP", "bare", "one", "BLOCK", 0, "STREAMS", stream, ">")
 
 
-def bare_warm(rig):
+def bare_calls(rig):
     """A blocking read, an ack and a delete: the minimum for a stream."""
     rig.server.client.xgroup_create("bare", "bare", "0", mkstream=True)
     calls = Calls(rig, "bare", bare_read("bare"))
@@ -182,10 +185,10 @@ def bare_warm(rig):
         calls.block()
         calls.tell(("XACK", "bare", "bare", entry_id), ("XDEL", "bare", entry_id))
 
-    return calls.cpu_us(finish)
+    return calls, finish
 
 
-def leat_warm(rig):
+def leat_calls(rig):
     """The calls of an idle worker with one slot for each task: the blocking read that delivers it, the claim
     that names it, the finish."""
     queue = Queue(rig.server.client, "warm").load(rig.library.read_bytes())
@@ -204,6 +207,11 @@ def leat_warm(rig):
         if token not in begun or b"ok" not in ended:
             raise BenchError("a task was not begun, or not finished")
 
+    return calls, finish
+
+
+def warm_us(made):
+    calls, finish = made
     return calls.cpu_us(finish)
 
 
@@ -285,8 +293,8 @@ def on_one_core(pid):
 def by_turns(rig):
     bare, leat = [], []
     for _ in range(5):
-        bare.append(bare_warm(rig))
-        leat.append(leat_warm(rig))
+        bare.append(warm_us(bare_calls(rig)))
+        leat.append(warm_us(leat_calls(rig)))
     return bare, leat
 
 
@@ -299,6 +307,41 @@ def redis1(rig):
     bare, leat = by_turns(rig)
     yield "the same, woken on another core: a bare read and ack, µs", spread(bare, "{:.1f}"), "", None
     yield "the same, woken on another core: per task, µs", spread(leat, "{:.1f}"), "", None
+
+
+def slowlog_us(entries, *words):
+    """The median time of the commands that begin so."""
+    head = " ".join(words).encode().split()
+    return statistics.median(one["duration"] for one in entries if one["command"].split()[:len(head)] == head)
+
+
+def cold(rig):
+    """Single calls, 20 tasks a second, so that Redis's caches are cold: by its SLOWLOG."""
+    client, pairs = rig.server.client, (bare_calls(rig), leat_calls(rig))
+    former = client.config_get("slowlog*")
+    client.config_set("slowlog-log-slower-than", 0)
+    client.config_set("slowlog-max-len", 1_000_000)
+    for calls, _ in pairs:
+        calls.block()
+    client.slowlog_reset()
+    for _ in range(100 if rig.quick else 400):
+        for calls, finish in pairs:
+            finish(calls.add())
+            time.sleep(0.05)
+    entries = client.slowlog_get(1_000_000)
+    for name, value in former.items():
+        client.config_set(name, value)
+    for calls, _ in pairs:
+        calls.close()
+    bare = sum(slowlog_us(entries, *words) for words in (("XACK", "bare"), ("XDEL", "bare")))
+    claim, finished = (slowlog_us(entries, "FCALL", name) for name in ("leat_claim", "leat_finish"))
+    within = sum(slowlog_us(entries, *words) for words in (
+        ("HMGET", "{warm}:conf"), ("TIME",), ("EXISTS", "{warm}:lanes"), ("HGET", "{warm}:running"),
+        ("XCLAIM", "warm"), ("HSET", "{warm}:running")))
+    yield "20 tasks/s: a bare worker's XACK and XDEL, µs", f"{bare:.0f}", "", None
+    yield "20 tasks/s: leat_claim, µs", f"{claim:.0f}", "≤ 90", claim <= 90
+    yield "20 tasks/s: leat_claim to the commands within it", f"{claim / max(within, 1):.1f}", "", None
+    yield "20 tasks/s: leat_finish, µs", f"{finished:.0f}", "", None
 
 
 def redis1_paced(rig):
@@ -488,6 +531,6 @@ def batch(rig):
 
 ROWS = {
     "load8": load8, "load32": load32, "load2": load2, "load_static": load_static, "shell": shell,
-    "redis1": redis1, "redis1_paced": redis1_paced, "idle": idle, "depth": depth, "renew": renew,
+    "redis1": redis1, "cold": cold, "redis1_paced": redis1_paced, "idle": idle, "depth": depth, "renew": renew,
     "enqueue": enqueue, "batch": batch,
 }
