@@ -175,8 +175,8 @@ end
 -- position of the attempt in this call.
 local function add_success(q, batch, token, packed, is_bound, number)
   if not batch then
-    -- All that most batches will ever have, because Lua copies a table that grows.
     local stream, id = stream_of(q, token)
+    -- All that most batches will ever have, because Lua copies a table that grows.
     return {
       stream = stream, ids = { id }, tokens = { token }, numbers = { number }, records = { token, packed },
       is_bound = is_bound, unpacked = {},
@@ -248,13 +248,13 @@ function leat.finish(keys, args)
   local of_stream, of_go, tally
   for i = 1, #tokens do
     local packed = records[i]
-    local state = packed and packed:sub(1, 1)
-    local own = packed and state ~= MOVED and packed:sub(2, #mine + 1) == mine
+    local record_state = packed and packed:sub(1, 1)
+    local own = packed and record_state ~= MOVED and packed:sub(2, #mine + 1) == mine
     if own and args[places[i] + 1] == 'success' then
       if tokens[i]:sub(1, 1) == 's' then
-        of_stream = add_success(q, of_stream, tokens[i], packed, state == BOUND, i)
+        of_stream = add_success(q, of_stream, tokens[i], packed, record_state == BOUND, i)
       else
-        of_go = add_success(q, of_go, tokens[i], packed, state == BOUND, i)
+        of_go = add_success(q, of_go, tokens[i], packed, record_state == BOUND, i)
       end
     elseif is_full(q) then
       reply[i + 1] = 'later'

@@ -52,10 +52,10 @@ local GREATEST_ID = GREATEST_HALF .. '-' .. GREATEST_HALF
 local DURATION_HINT = '; give seconds, or a sum such as 1h30m or 500ms'
 local DAMAGED_MS = 10000 -- until a waiting task that cannot be read is tried again
 
-local TEXTS, NUMBERS = {}, {} -- small numbers as text and the other way round: formatting and parsing are slow
+local TEXTS, PARSED = {}, {} -- small numbers as text and the other way round: formatting and parsing are slow
 for number = 0, 99 do
   TEXTS[number] = number .. ''
-  NUMBERS[TEXTS[number]] = number
+  PARSED[TEXTS[number]] = number
 end
 
 -- '%d' is the faster one, but a C long: a time in ms does not fit into that of a 32-bit Redis.
@@ -147,7 +147,7 @@ end
 
 -- A whole number of at least 0, as leat writes it, or nil.
 local function natural(text)
-  local number = text and (NUMBERS[text] or text:match('^%d+$') and text + 0)
+  local number = text and (PARSED[text] or text:match('^%d+$') and text + 0)
   return number and number < EXACT and number or nil
 end
 

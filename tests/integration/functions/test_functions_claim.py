@@ -192,6 +192,28 @@ def test_the_first_claim_gets_an_unclaimed_task(queue):
     assert queue.finish('w1', task) == 'ok'
 
 
+@pytest.mark.parametrize('field', [
+    {}, {'id': 'a'}, {'unique': 'a'}, {'lane': 'a'}, {'result_ttl': '1m'}, {'expires': '9999999999'},
+    {'expires': '1'}, {'payload': 'x' * 65536}, {str(i): 'x' for i in range(40)}, {'lane': 'x' * 201},
+], ids=lambda field: '-'.join([*field, *(value[:2] for value in field.values())])[:20])
+def test_one_named_entry_beside_nothing(queue, client, field):
+    """A claim that names one entry and asks for nothing else does the same as one that also asks for tasks."""
+    answers = []
+    for wanted in 0, 1:
+        client.xadd(queue.stream, {'command': 'x', **field})
+        [token] = queue.block('w1', 1)
+        reply = queue.claim('w1', wanted, named=[token])
+        running = [packed.split()[4:] for packed in client.hvals(queue.running)]
+        [entry] = client.xpending_range(queue.stream, queue.group, '-', '+', 1) or [None]
+        answers.append((len(reply['tasks']), [task.fields for task in reply['tasks']], reply['held'], running,
+                        entry and entry[1], client.hlen(queue.names) - client.xlen(queue.dead)))
+        for task in reply['tasks']:
+            assert task.token == token and task.attempt == 1
+            assert queue.finish('w1', task, 'success') == 'ok'
+        assert client.hlen(queue.running) == 0 and client.xlen(queue.stream) == 0
+    assert answers[0] == answers[1]
+
+
 def test_a_named_entry_gets_a_whole_lease(queue, wait_until):
     """The lease begins with the claim, not with the delivery, because the reply may have waited in the
     socket."""
