@@ -153,7 +153,7 @@ static int read_all(const struct cli *cli, struct readings *readings)
     if (count == 0) {
         return queues_none(error);
     }
-    readings->list = calloc(count, sizeof *readings->list);
+    readings->list = calloc(count + 1, sizeof *readings->list);
     for (size_t i = 0; readings->list && i < count; i++) {
         struct reading *reading = &readings->list[i];
         readings->count++;
@@ -190,7 +190,7 @@ static int read_one(struct cli *cli, struct readings *readings)
 
 static int append(const struct readings *readings, bool to_file, struct buffer *text)
 {
-    struct metrics_queue *queues = calloc(readings->count, sizeof *queues);
+    struct metrics_queue *queues = calloc(readings->count + 1, sizeof *queues);
     int result = -1;
 
     for (size_t i = 0; queues && i < readings->count; i++) {
