@@ -317,10 +317,14 @@ static bool read_records(int trace)
     static char *data;
     static size_t size, room;
     if (room - size < READ_SIZE) {
+        char *more = realloc(data, 2 * room + READ_SIZE);
+        if (!more) {
+            return false;
+        }
+        data = more;
         room = 2 * room + READ_SIZE;
-        data = realloc(data, room);
     }
-    ssize_t got = data ? read(0, data + size, READ_SIZE) : -1;
+    ssize_t got = read(0, data + size, READ_SIZE);
     if (got <= 0) {
         return got < 0 && errno == EINTR;
     }

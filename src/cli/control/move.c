@@ -100,8 +100,9 @@ static int load_other(struct cli *cli, const char *name, struct cli *other)
     return EX_OK;
 }
 
-static int move_to(struct change *change, const char *queue, char *const *ids)
+static int move_to(const struct change *change, const char *queue, char *const *ids)
 {
+    struct change move = *change;
     struct cli other = {0};
     char done[256], after[256];
     int status = load_other(change->cli, queue, &other);
@@ -111,11 +112,11 @@ static int move_to(struct change *change, const char *queue, char *const *ids)
         status = cli_usage(change->cli, "--to: %s is the queue that the tasks are in", queue);
     }
     if (status == EX_OK) {
-        change->to = &other.queue;
-        change->done = done;
+        move.to = &other.queue;
+        move.done = done;
         (void)snprintf(done, sizeof done, "moved as %%s to queue %s", queue);
         (void)snprintf(after, sizeof after, " to queue %s", queue);
-        status = change_tasks(change, ids, "moved", after);
+        status = change_tasks(&move, ids, "moved", after);
     }
     queue_free(&other.queue);
     config_free(other.config);
