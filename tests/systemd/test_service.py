@@ -215,7 +215,7 @@ def test_an_upgrade_keeps_users(fresh_machine):
         target.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
     shutil.copytree(machine.path("/usr/bin"), machine.path("/srv/leat/build"), symlinks=True,
-                    ignore=lambda folder, names: [name for name in names if name not in ("leat", "leatd")])
+                    ignore=lambda folder, names: [name for name in names if name not in ("leat", "leatd", "leat-board")])
     unit = machine.path("/usr/lib/systemd/system/leatd@.service")
     text = unit.read_text()
     unit.write_text("".join(line for line in text.splitlines(True) if "00-user.conf" not in line))

@@ -54,8 +54,8 @@ cli_take task_take_payload;
     "  --field NAME=VALUE   add a field; the task sees it as $TASK_NAME\n"                         \
     "  --id ID              label the task; nothing is added while a task with this\n"             \
     "                       label is in the queue\n"                                               \
-    "  --lane NAME          put the task into this lane; lanes take turns. '' means no\n"          \
-    "                       lane\n"                                                                \
+    "  --lane NAME          put the task into this lane; lanes take turns. '' means\n"             \
+    "                       no lane\n"                                                             \
     "  --unique KEY         add nothing while a task with this key is waiting or\n"                \
     "                       running\n"                                                             \
     "  --unique-for DUR     refuse the key for this long after a success, too\n"                   \

@@ -25,14 +25,14 @@
 
 static const char help[] =
     "Usage: leat metrics [--textfile FILE]\n"
-    "Print metrics for Prometheus, in the OpenMetrics format: tasks by state, workers,\n"
-    "ends by cause, and histograms of waiting, duration, CPU time and memory.\n"
+    "Print metrics for Prometheus, in the OpenMetrics format: tasks by state, workers\n"
+    "and ends by cause, and histograms of waiting, duration, CPU time and memory.\n"
     "\n"
     "Without -q and -c, on a host with several queues, print those of all queues.\n"
     "\n"
     "Options:\n"
-    "  --textfile FILE  write to FILE as a whole, in the text format that the textfile\n"
-    "                   collector of node_exporter reads\n"
+    "  --textfile FILE  write to FILE as a whole, in the text format that the\n"
+    "                   textfile collector of node_exporter reads\n"
     "  -q, -c, -h       see leat --help\n"
     "\n"
     "Examples:\n"
@@ -41,8 +41,7 @@ static const char help[] =
     "\n"
     "Exit codes:\n"
     "  0   printed\n"
-    "  64  wrong usage\n"
-    "  73  the file cannot be written\n" CLI_EXITS
+    "  64  wrong usage\n" CLI_EXITS
     "Queues that cannot be read have leat_up 0; the exit code is the highest of all.\n";
 
 /* A queue whose state was read. */
@@ -211,7 +210,7 @@ static int append(const struct readings *readings, bool to_file, struct buffer *
 static int cannot_write(const char *path)
 {
     cli_error("cannot write %s: %s", path, strerror(errno));
-    return EX_CANTCREAT;
+    return EX_IOERR;
 }
 
 /* A collector must never read half a file: another one, whose name it does not look for, takes its

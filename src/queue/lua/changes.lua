@@ -173,9 +173,10 @@ end
 -- already), 'running CONSUMER', dead, gone, later (as in leat_cancel), or the error that kept it as it was.
 -- Safe to stop: each task is a whole step, over both queues. A repeated call finds it changed, or gone.
 function leat.change(keys, args)
-  local is_move = #keys == 2 * ALL_KEYS
-  local q = open({ unpack(keys, 1, is_move and ALL_KEYS or #keys) }, ALL_KEYS, args[1])
-  local to = is_move and open({ unpack(keys, ALL_KEYS + 1) }, ALL_KEYS) or q
+  local others = #keys == 2 * ALL_KEYS and { unpack(keys, ALL_KEYS + 1) }
+  keys = others and { unpack(keys, 1, ALL_KEYS) } or keys
+  local q = open(keys, ALL_KEYS, args[1])
+  local to = others and open(others, ALL_KEYS) or q
   local due = args[2] ~= '' and leat.parse_due(q, args[2], '') or nil
   local first = 4 + 2 * number_arg(args[3], 'the number of fields')
   if #args < first + 1 or #args >= first + 2 * PAGE or (#args - first) % 2 ~= 1 then

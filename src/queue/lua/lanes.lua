@@ -37,7 +37,8 @@ end
 -- 'lanes_only' (LANES_ONLY): with 'named', a lane without settings of its own is none.
 local LANE_DEFAULT, LANES_ONLY = 1, 2
 function LAZY.lane_conf(q)
-  q.lane_conf = redis.call('HMGET', q[CONF], 'lane:' .. DEFAULT, 'lanes_only')
+  -- users who may only add tasks have HGET here, and no HMGET
+  q.lane_conf = { redis.call('HGET', q[CONF], 'lane:' .. DEFAULT), redis.call('HGET', q[CONF], 'lanes_only') }
   return q.lane_conf
 end
 

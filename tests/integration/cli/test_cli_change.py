@@ -7,6 +7,7 @@ import pytest
 from harness.daemon import merged, write_config
 from harness.functions.doctor import Doctor
 from harness.functions.invariants import check
+from harness.polling import wait_until
 from harness.queue import Queue, text
 from harness.tasks import wait_succeeded
 
@@ -40,6 +41,17 @@ def run(leat, folder):
     return run
 
 
+def add(queue, task, **options):
+    """Its id, with which no other task's id shares the first 13 digits."""
+    [tid] = queue.add(task, **options)
+
+    def is_over():
+        seconds, us = queue.redis.time()
+        return seconds * 1000 + us // 1000 > int(tid[:13])
+    wait_until(is_over)
+    return tid
+
+
 def fields_of(queue, tid):
     flat = queue.show(tid)['fields']
     return {text(name): value for name, value in zip(flat[::2], flat[1::2])}
@@ -47,7 +59,7 @@ def fields_of(queue, tid):
 
 def test_move_to_a_lane(run, queue):
     """Tasks in all places move, by id, label, prefix and stdin."""
-    first, second, third = queue.add(TASK)[0], queue.add(PLAIN, due='+60000')[0], queue.add(PLAIN)[0]
+    first, second, third = add(queue, TASK), add(queue, PLAIN, due='+60000'), add(queue, PLAIN)
     assert run('move', '--lane', 'red', 'label', second[:13], '-', input=third + '\n') == (
         f'label: moved\n{second}: moved\n{third}: moved\n', '', 0)
     assert {fields_of(queue, tid)['lane'] for tid in (first, second, third)} == {b'red'}

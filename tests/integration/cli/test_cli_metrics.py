@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from harness.polling import wait_until
 from harness.tasks import wait_letters
 
-EX_UNAVAILABLE, EX_CANTCREAT = 69, 73
+EX_UNAVAILABLE, EX_IOERR = 69, 74
 CONF = Path(__file__).parents[3] / 'conf'
 
 
@@ -83,7 +83,7 @@ def test_the_text_file(leat, queue, folder):
     checked = subprocess.run(['promtool', 'check', 'metrics'], input=path.read_text(), text=True,
                              capture_output=True)
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, '')
-    assert leat('metrics', '--textfile', folder / 'none' / 'x').returncode == EX_CANTCREAT
+    assert leat('metrics', '--textfile', folder / 'none' / 'x').returncode == EX_IOERR
 
 
 def test_a_queue_that_cannot_be_read(leat, folder):

@@ -382,7 +382,7 @@ def test_the_optional_rights_for_import(init, leat, config, client, fill, rights
     """With the rights that the file names for leat import, an operator imports keys of each kind."""
     assert init().returncode == 0
     said = ' '.join(acl_text().replace('#', '').split())
-    selector = re.search(r'for lists (\(.*?\)), for sorted sets', said).group(1)
+    selector = re.search(r'for lists (\(.*?\)) for sorted sets', said).group(1)
     assert '+llen +lrange +ltrim' in selector and rights in said
     selector = selector.replace('+llen +lrange +ltrim', rights).replace('~KEY', '~old')
     client.execute_command(*fill)

@@ -59,8 +59,8 @@ def in_code():
         keys = int(CONSTANTS.get(keys, keys)) + ('table.remove(keys' in body)
         starts = [int(n) for n in re.findall(r'rest\(args, (\d+)\)|for \w+ = (\d+), #args', body) for n in n if n]
         used = [int(n) for n in re.findall(r'\bargs\[(\d+)\]', body)]
-        repeated = (bool(starts) or 'last_default' in body or 'places_of(args)' in body
-                    or not used and 'args' in body)
+        repeated = (bool(starts) or not used and 'args' in body
+                    or any(form in body for form in ('last_default', 'places_of(args)', 'for i = first, #args')))
         found[name] = (keys, min(starts) - 1 if starts else max(used, default=0), repeated)
     return found
 
