@@ -268,7 +268,7 @@ chaos: ## inject random faults and check invariants (CHAOS_SECONDS=60 CHAOS_SEED
 	@tests/chaos/run --build $(BUILD) --seconds $(CHAOS_SECONDS) --faults $(CHAOS_FAULTS) \
 		$(if $(CHAOS_SEED),--seed $(CHAOS_SEED))
 
-chaos-seeds: ## run four short chaos tests with fixed seeds at the same time
+chaos-seeds: ## run four short chaos tests with fixed seeds, two at a time
 	@$(SUBMAKE) deps-chaos
 	@$(SUBMAKE) -j$(JOBS) all $(CHAOS_PROGRAMS)
 	@tests/chaos/seeds --build $(BUILD)

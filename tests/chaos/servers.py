@@ -8,7 +8,7 @@ from harness.polling import wait_until
 from harness.servers.server import RedisServer
 
 PORT = 7001
-DISK = '1g'
+DISK = '2g'
 PAUSE_MS = 3000
 CAUGHT_UP_S = 2.0
 

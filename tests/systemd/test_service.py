@@ -10,6 +10,7 @@ from harness.polling import wait_until
 from unit import ROOT, Unit, inside
 
 pytestmark = pytest.mark.xdist_group("systemd")
+PROGRAMS = ("leat", "leatd", "leat-board")
 
 
 def init(machine, queue, *options, **others):
@@ -215,7 +216,7 @@ def test_an_upgrade_keeps_users(fresh_machine):
         target.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
     shutil.copytree(machine.path("/usr/bin"), machine.path("/srv/leat/build"), symlinks=True,
-                    ignore=lambda folder, names: [name for name in names if name not in ("leat", "leatd", "leat-board")])
+                    ignore=lambda folder, names: [name for name in names if name not in PROGRAMS])
     unit = machine.path("/usr/lib/systemd/system/leatd@.service")
     text = unit.read_text()
     unit.write_text("".join(line for line in text.splitlines(True) if "00-user.conf" not in line))
