@@ -139,7 +139,7 @@ def test_signed(daemon, queue, folder, injector, kind, ever):
         'security': {'signatures': 'required', 'key_files': key.entry}}).sweep((2, 25), kind, ever)
 
 
-@pytest.mark.parametrize('kind, ever', modes(('alloc', 'send')))
+@pytest.mark.parametrize('kind, ever', modes(('alloc', 'send', 'epoll')))
 def test_live_output(daemon, queue, folder, injector, kind, ever):
     """The output of tasks is followed in Redis while they run."""
     Trial(daemon, queue, folder, injector, tune=lambda task: {**task, 'live': '1', 'result_ttl': '10s'}).sweep(

@@ -114,7 +114,8 @@ class Trial:
             clean, missed = (clean + 1, 0) if failed else (clean, missed + 1)
             if missed == 2:
                 break
-        assert clean, 'no call of this kind was reached'
+        # tasks that end at once need no call of epoll_ctl
+        assert clean or kind == 'epoll', 'no call of this kind was reached'
         print(f'clean: {kind}, {clean} calls')
         self.worker.terminate()
         assert self.worker.wait_exit() == 0, self.worker.log()
