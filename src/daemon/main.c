@@ -366,10 +366,10 @@ static void on_stop(void *context)
         worker_stop(daemon->worker);
         daemon->stop_ms = worker_stop_ms(daemon->worker);
     }
+    upgrade_stopping(daemon->upgrade, daemon->stop_ms);
     if (upgrade_is_main(daemon->upgrade)) {
         sd_notify_stopping(daemon->stop_ms);
     }
-    upgrade_stopping(daemon->upgrade, daemon->stop_ms);
 }
 
 static void on_reload(void *context)

@@ -208,6 +208,15 @@ static void on_elders_changed(void *context)
     }
 }
 
+static void become_main(struct upgrade *upgrade)
+{
+    fd_watch_stop(&upgrade->packets, upgrade->around.loop);
+    elders_add(upgrade->elders, upgrade->around.socket, &upgrade->former);
+    upgrade->around.socket = -1;
+    upgrade->role = UPGRADE_MAIN;
+    on_elders_changed(upgrade);
+}
+
 static void wait_for_elders(struct upgrade *upgrade, int64_t ms)
 {
     if (ms > upgrade->elders_ms || !timer_runs(&upgrade->elders_end)) {
@@ -251,6 +260,9 @@ void upgrade_stopping(struct upgrade *upgrade, int64_t most_ms)
     const struct hand_over packet = {.word = HAND_OVER_STOPPING,
                                      .ms = most_ms < UINT32_MAX ? (uint32_t)most_ms : UINT32_MAX};
     upgrade->stops = true;
+    if (upgrade->role == UPGRADE_SUCCESSOR && upgrade->has_slots) {
+        become_main(upgrade); /* the service manager knows this process; MAIN is on its way */
+    }
     switch (upgrade->role) {
     case UPGRADE_SUCCESSOR:
         return;
@@ -370,11 +382,7 @@ static void take_elders(struct upgrade *upgrade, const struct hand_over *packet,
 
 static void take_charge(struct upgrade *upgrade)
 {
-    fd_watch_stop(&upgrade->packets, upgrade->around.loop);
-    elders_add(upgrade->elders, upgrade->around.socket, &upgrade->former);
-    upgrade->around.socket = -1;
-    upgrade->role = UPGRADE_MAIN;
-    on_elders_changed(upgrade);
+    become_main(upgrade);
     upgrade->events.in_charge(upgrade->events.context);
     if (upgrade->is_asked) {
         upgrade->is_asked = false;
