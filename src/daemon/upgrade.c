@@ -208,6 +208,19 @@ static void on_elders_changed(void *context)
     }
 }
 
+static void take_elders(struct upgrade *upgrade, const struct hand_over *packet,
+                        int fds[HAND_OVER_ELDERS])
+{
+    for (size_t i = 0; i < packet->elders; i++) {
+        if (fds[i] >= 0) {
+            elders_add(upgrade->elders, descriptor_out_of_the_way(fds[i]), &packet->elder[i]);
+            fds[i] = -1;
+        }
+    }
+    upgrade->former.slots = packet->slots;
+    upgrade->has_slots = true;
+}
+
 static void become_main(struct upgrade *upgrade)
 {
     fd_watch_stop(&upgrade->packets, upgrade->around.loop);
@@ -215,6 +228,23 @@ static void become_main(struct upgrade *upgrade)
     upgrade->around.socket = -1;
     upgrade->role = UPGRADE_MAIN;
     on_elders_changed(upgrade);
+}
+
+/* A stop has come before MAIN. The service manager knows this process already if OVER is there;
+ * then this process has to stop the former ones. */
+static void take_charge_of_stop(struct upgrade *upgrade)
+{
+    struct hand_over packet;
+    int fds[HAND_OVER_ELDERS];
+    while (!upgrade->has_slots && hand_over_receive(upgrade->around.socket, &packet, fds) > 0) {
+        if (packet.word == HAND_OVER_OVER) {
+            take_elders(upgrade, &packet, fds);
+        }
+        hand_over_close(fds);
+    }
+    if (upgrade->has_slots) {
+        become_main(upgrade);
+    }
 }
 
 static void wait_for_elders(struct upgrade *upgrade, int64_t ms)
@@ -260,8 +290,8 @@ void upgrade_stopping(struct upgrade *upgrade, int64_t most_ms)
     const struct hand_over packet = {.word = HAND_OVER_STOPPING,
                                      .ms = most_ms < UINT32_MAX ? (uint32_t)most_ms : UINT32_MAX};
     upgrade->stops = true;
-    if (upgrade->role == UPGRADE_SUCCESSOR && upgrade->has_slots) {
-        become_main(upgrade); /* the service manager knows this process; MAIN is on its way */
+    if (upgrade->role == UPGRADE_SUCCESSOR) {
+        take_charge_of_stop(upgrade);
     }
     switch (upgrade->role) {
     case UPGRADE_SUCCESSOR:
@@ -365,19 +395,6 @@ void upgrade_started(struct upgrade *upgrade)
         upgrade_refuse(upgrade->around.socket, figures.trouble);
         upgrade->events.stop(upgrade->events.context);
     }
-}
-
-static void take_elders(struct upgrade *upgrade, const struct hand_over *packet,
-                        int fds[HAND_OVER_ELDERS])
-{
-    for (size_t i = 0; i < packet->elders; i++) {
-        if (fds[i] >= 0) {
-            elders_add(upgrade->elders, descriptor_out_of_the_way(fds[i]), &packet->elder[i]);
-            fds[i] = -1;
-        }
-    }
-    upgrade->former.slots = packet->slots;
-    upgrade->has_slots = true;
 }
 
 static void take_charge(struct upgrade *upgrade)
