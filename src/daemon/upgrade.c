@@ -124,6 +124,14 @@ static void on_told_to_stop(void *context)
     upgrade->events.stop(upgrade->events.context);
 }
 
+static void on_main_gone(void *context)
+{
+    struct upgrade *upgrade = context;
+    if (upgrade->worker) {
+        worker_abandon(upgrade->worker);
+    }
+}
+
 /* Returns why no upgrade can begin now, or NULL. */
 static const char *obstacle(const struct upgrade *upgrade)
 {
@@ -155,6 +163,7 @@ static void start_successor(struct upgrade *upgrade)
                                             .failed = on_failed,
                                             .reload = on_told_to_reload,
                                             .stop = on_told_to_stop,
+                                            .gone = on_main_gone,
                                             .context = upgrade};
     struct hand_over offer = {.word = HAND_OVER_OFFER,
                               .form = HAND_OVER_FORM,

@@ -5,6 +5,7 @@
 
 #include <ev.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -52,9 +53,10 @@ struct worker {
     struct live *live;
     struct worker_status worker_status;
 
-    bool halved; /* tasks of a batch run again: watch their leases in the next turn */
-    bool renew;  /* renew in the next turn: a task was cancelled, or the status has changed */
-    bool lost;   /* the last renewal named a token that is lost */
+    bool halved;    /* tasks of a batch run again: watch their leases in the next turn */
+    bool renew;     /* renew in the next turn: a task was cancelled, or the status has changed */
+    bool lost;      /* the last renewal named a token that is lost */
+    bool abandoned; /* see worker_abandon */
     bool started_sent, ready_sent;
     ev_prepare turn;
 };
@@ -95,8 +97,12 @@ static void list_tokens(void *context, struct token_list *list)
 static void on_ended(void *context, struct attempt *attempt)
 {
     struct worker *worker = context;
-    struct outcome outcome =
-        outcome_decide(&worker->context.config->retry, &attempt->ending, drand48());
+    struct ending *ending = &attempt->ending;
+    if (worker->abandoned && ending->signal == SIGKILL &&
+        (ending->cause == CAUSE_KILLED || ending->cause == CAUSE_NO_VERDICT)) {
+        ending->cause = CAUSE_SHUTDOWN;
+    }
+    struct outcome outcome = outcome_decide(&worker->context.config->retry, ending, drand48());
     live_ended(worker->live, attempt, &outcome);
     task_log_ended(worker->context.refusals, attempt, &outcome);
     worker->heartbeat.ended[outcome.verdict]++;
@@ -330,6 +336,11 @@ void worker_set_others(struct worker *worker, uint32_t slots)
 {
     worker->context.others = slots;
     claim_loop_schedule(worker->claim_loop); /* there may be room now */
+}
+
+void worker_abandon(struct worker *worker)
+{
+    worker->abandoned = true;
 }
 
 int64_t worker_stop_ms(const struct worker *worker)

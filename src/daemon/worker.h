@@ -71,6 +71,10 @@ uint32_t worker_slots_used(const struct worker *worker);
 /* Sets how many slots daemons of earlier programs use: this worker has only the others. */
 void worker_set_others(struct worker *worker, uint32_t slots);
 
+/* The main process of the service has ended, and the service manager kills all others, tasks first
+ * perhaps: a KILL from an unknown sender is no failure of a task any more, and returns it. */
+void worker_abandon(struct worker *worker);
+
 /* Returns the longest time that stopping may take from now, in milliseconds. */
 int64_t worker_stop_ms(const struct worker *worker);
 

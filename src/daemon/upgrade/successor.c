@@ -93,6 +93,8 @@ static void on_end(struct successor *successor)
         set_failing(successor, "it ended before it was ready; its own log may say why");
         successor->state = SUCCESSOR_ENDED;
         successor->events.failed(successor->events.context, successor->why);
+    } else {
+        successor->events.gone(successor->events.context);
     }
 }
 

@@ -22,6 +22,8 @@ struct successor_events {
     /* It is the main process now, and asks for this. */
     void (*reload)(void *context);
     void (*stop)(void *context);
+    /* It was the main process, and has ended. */
+    void (*gone)(void *context);
     void *context;
 };
 
