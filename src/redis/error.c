@@ -162,7 +162,8 @@ static const struct {
                            "leat needs Redis 7.0 or later, or Valkey, with all commands and with "
                            "functions (FUNCTION, FCALL); sentinels are not named as host, but as "
                            "sentinels"},
-    [REDIS_ERROR_FOREIGN] = {"foreign-key", "set stream in [queue]"},
+    [REDIS_ERROR_FOREIGN] = {"foreign-key",
+                             "give the queue another name, or set stream in [queue]"},
     [REDIS_ERROR_CALLER] = {"refused-call", "check db, master and cluster in [redis]"},
     [REDIS_ERROR_FULL] = {"full-queue", "try again later"},
     [REDIS_ERROR_EXHAUSTED] = {"exhausted-stream",
@@ -180,6 +181,7 @@ static const char *const url_advice[REDIS_ERROR_OTHER + 1] = {
                             "LEAT_REDIS, and the ACL of that user"),
     [REDIS_ERROR_NO_LOAD] =
         "run leat init as an administrator, or allow this user to load functions",
+    [REDIS_ERROR_FOREIGN] = "give the queue another name",
     [REDIS_ERROR_CALLER] = "check the database in --redis or LEAT_REDIS; a Cluster needs a file",
 };
 
@@ -213,8 +215,7 @@ void redis_error_explain(const char *message, size_t size, char *explained, size
 {
     enum redis_error error = redis_error_classify(message, size);
     /* the queue's own refusals say what to do */
-    bool complete = error == REDIS_ERROR_CALLER || error == REDIS_ERROR_FULL ||
-                    begins_with(message, size, "FOREIGN ");
+    bool complete = error == REDIS_ERROR_CALLER || error == REDIS_ERROR_FULL;
     const char *text = NULL;
     size = redis_error_text(message, size, &text);
     (void)snprintf(explained, explained_size, "%.*s%s%s", (int)size, text, complete ? "" : "; ",

@@ -39,7 +39,7 @@ def test_nothing_is_left(fresh_machine):
     for queue in ("emails", "Mapped"):
         machine.run("leat", "init", "--service", queue)
     machine.run("leat", "init", "--service", "common", "--shared")
-    machine.run("systemctl", "enable", "--now", "leatd@emails", "leatd@common", "leatd@Mapped")
+    machine.run("systemctl", "enable", "--now", "leatd@emails", "leatd@common", "leatd@Mapped", "leat-board")
     machine.run("leat", "-q", "emails", "run", "echo > result")
     machine.run("leat", "-q", "common", "run", "echo > result")
     machine.run("leat", "-q", "emails", "enqueue", "--delay", "1h", "true")

@@ -131,7 +131,10 @@ static int bad_option(const struct cli *cli, char **argv, int error, const struc
         return cli_usage(cli, "option %s takes no value", given->name);
     }
     if (optopt != 0) {
-        return cli_usage(cli, "unknown option -%c", optopt);
+        return cli_usage(cli, "unknown option -%c%s", optopt,
+                         optopt >= '0' && optopt <= '9'
+                             ? "; write -- before a value that begins with a hyphen"
+                             : "");
     }
 
     /* only the name, without a value after an equals sign */

@@ -189,7 +189,7 @@ function leat.check_types(q)
     local is = q[key] and redis.call('TYPE', q[key]).ok or 'none'
     if is ~= 'none' and is ~= wanted then
       fail('WRONGTYPE ' .. q[key] .. ' is a ' .. is .. ', but leat needs a ' .. wanted
-        .. ': another program uses this key; choose another name for the queue')
+        .. ': another program uses this key')
     end
   end
 end
@@ -227,7 +227,7 @@ function leat.ensure_groups(q, lease)
   for name in pairs(groups) do
     if name ~= q.group then
       fail('FOREIGN the stream ' .. q[STREAM] .. ' is read by another group, ' .. name
-        .. ': leat deletes finished entries, so it needs a stream of its own; choose another stream')
+        .. ': leat deletes finished entries, so it needs a stream of its own')
     end
   end
   local missing = {}

@@ -147,6 +147,7 @@ def test_foreign_stream(leat, client):
     client.set('emails', 'x')
     done = leat('status')
     assert done.returncode == 78 and 'WRONGTYPE' in done.stderr
+    assert done.stderr.count('another name') == 1
 
 
 def test_the_next_delayed_task_and_the_next_retry(leat, queue):

@@ -335,7 +335,7 @@ def test_a_broken_dead_letter_stream_blocks_no_task(queue, hook, folder):
     queue.redis.delete(queue.dead)
     queue.redis.set(queue.dead, 'x')
     one.wait_log('dead-letter hook: cannot fetch dead letters: WRONGTYPE')
-    one.wait_log('; set stream in [queue]')
+    one.wait_log('; give the queue another name, or set stream in [queue]')
     queue.add(*[{'command': f'echo y >> {folder}/ran'}] * 5)
     wait_lines(folder / 'ran', 5)
     queue.redis.delete(queue.dead)

@@ -161,6 +161,9 @@ static void explains_messages(void **state)
         "ACL of that user");
     assert_explained("FULL the queue is full", 400, "the queue is full");
     assert_explained("REFUSED it has expired", 400, "it has expired");
+    assert_explained("WRONGTYPE q is a string, but leat needs a stream", 400,
+                     "WRONGTYPE q is a string, but leat needs a stream; give the queue another "
+                     "name, or set stream in [queue]");
     assert_explained("ERR odd", 400, "odd; see the message and the log of Redis");
     assert_explained("ERR odd", 8, "odd; se");
 }
