@@ -11,20 +11,14 @@ local SETTINGS = {
 
 -- The settings that stop starts: {name, value …}, with the drains of the workers' hosts.
 local function settings_of(q, workers)
-  local names, list = {}, {}
+  local names = {}
   for i = 1, #SETTINGS do
     names[i] = SETTINGS[i]
   end
   for i = 1, math.min(#workers, 2 * CHUNK), 2 do
     names[#names + 1] = 'drain:' .. leat.host_of(workers[i])
   end
-  local values = redis.call('HMGET', q[CONF], unpack(names))
-  for i = 1, #names do
-    if values[i] then
-      list[#list + 1], list[#list + 2] = names[i], values[i]
-    end
-  end
-  return list
+  return leat.members_of(q[CONF], names)
 end
 
 local function add_queue(q, add)

@@ -79,14 +79,7 @@ end
 -- for each name. A large one may have very many names, of lanes and workers.
 function leat.read_figures(q)
   if redis.call('HLEN', q[STATS]) > SMALL_STATS then
-    local names = { MARK, FORMER_MARK, unpack(NAMES_OF_FIGURES) }
-    local list, values = {}, redis.call('HMGET', q[STATS], unpack(names))
-    for i = 1, #names do
-      if values[i] then
-        list[#list + 1], list[#list + 2] = names[i], values[i]
-      end
-    end
-    return list
+    return leat.members_of(q[STATS], { MARK, FORMER_MARK, unpack(NAMES_OF_FIGURES) })
   end
   local list, all = {}, redis.call('HGETALL', q[STATS])
   for i = 1, #all, 2 do

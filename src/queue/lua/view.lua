@@ -42,6 +42,17 @@ function leat.stream_figures(q, visit)
   return unread, pending, others, by_consumer
 end
 
+-- {name, value …} of those members of a hash that it has.
+function leat.members_of(key, names)
+  local list, values = {}, redis.call('HMGET', key, unpack(names))
+  for i = 1, #names do
+    if values[i] then
+      list[#list + 1], list[#list + 2] = names[i], values[i]
+    end
+  end
+  return list
+end
+
 -- {consumer, number …}
 function leat.flat_busy(by_consumer)
   local busy = {}
@@ -67,7 +78,7 @@ local function total_enqueued(q)
   return total
 end
 
-local LANES_LOOKED_AT = 100 -- for the oldest task
+local LANES_LOOKED_AT = 40 -- for the oldest task
 
 -- For how long (ms) the oldest task of the first lanes has waited.
 local function oldest_in_lanes(q)
@@ -78,36 +89,41 @@ local function oldest_in_lanes(q)
   return oldest
 end
 
-local DUE_LOOKED_AT = 200 -- entries of delayed, for the next delayed task and the next retry
+local DUE_LOOKED_AT = 30 -- entries of delayed, for the next delayed task and the next retry
 
--- When (ms) the next delayed task is due, and the next retry; '0' if it is not among the first entries. Which of both
--- a task is has to be read, unless nothing is retried.
-local function next_times(q, retrying)
-  local due, retry = nil, retrying == 0 and '0' or nil
-  local page = redis.call('ZRANGE', q[DELAYED], '0', str(DUE_LOOKED_AT - 1), 'WITHSCORES')
-  for i = 1, #page, 2 do
-    local tid = not leat.is_postponed(page[i + 1]) and page[i]:match('^%d+%-%d+$')
-    if due and retry then
-      break
-    elseif tid and retrying == 0 then
-      due = redis.call('HEXISTS', q[WAITING], tid) == 1 and page[i + 1] or nil
-    elseif tid and not is_full(q) then
-      local list = leat.read_waiting(q, tid)
-      if list and decode('w', list).attempts > 0 then
-        retry = retry or page[i + 1]
-      elseif list then
-        due = due or page[i + 1]
-      end
-    end
+-- 'due' or 'retry', or nil for a member that is no task. A task has to be read only if there are both.
+local function kind_of(q, tid, delayed, retrying)
+  if delayed == 0 or retrying == 0 then
+    return redis.call('HEXISTS', q[WAITING], tid) == 1 and (retrying == 0 and 'due' or 'retry') or nil
   end
-  return due or '0', retry or '0'
+  local list = not is_full(q) and leat.read_waiting(q, tid)
+  return list and ((trailing(list, 'leat.attempts') or '0') == '0' and 'due' or 'retry') or nil
 end
 
+-- When (ms) the next delayed task is due, and the next retry; '0' if it is not among the first entries.
+local function next_times(q, delayed, retrying)
+  local next_ms = { due = delayed == 0 and '0' or nil, retry = retrying == 0 and '0' or nil }
+  local page = redis.call('ZRANGE', q[DELAYED], '0', str(DUE_LOOKED_AT - 1), 'WITHSCORES')
+  for i = 1, #page, 2 do
+    if next_ms.due and next_ms.retry then
+      break
+    end
+    local tid = not leat.is_postponed(page[i + 1]) and page[i]:match('^%d+%-%d+$')
+    local kind = tid and kind_of(q, tid, delayed, retrying)
+    if kind then
+      next_ms[kind] = next_ms[kind] or page[i + 1]
+    end
+  end
+  return next_ms.due or '0', next_ms.retry or '0'
+end
+
+-- What stats counts, and how users know it if by another name.
 local TOTALS = {
   'succeeded', 'retried', 'released', 'crashes', 'expired', 'vanished', 'fenced', 'dead_retried',
   'dead_dropped', 'dead_trimmed', 'told', 'told_in_vain', 'dead', 'cancelled',
   'waited', 'unreplicated',
 }
+local SHOWN_AS = { told = 'notified', told_in_vain = 'notify_failed', waited = 'replicas_asked' }
 
 function leat.is_total(name)
   for _, total in ipairs(TOTALS) do
@@ -122,7 +138,8 @@ end
 -- KEYS: all.
 -- ARGV: group.
 -- Reply: PROTOCOL, now ms, {name, value …} of figures, {consumer, record …}, {name, value …} of conf, {consumer,
--- number …} of running tasks, {name, value …} of the figures of figures.lua. XINFO's lag is not used, because it is wrong after XDEL.
+-- number …} of running tasks, {name, value …} of the figures of figures.lua. XINFO's lag is not used, because it is wrong
+-- after XDEL.
 -- Safe to stop: no writes.
 function leat.status(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
@@ -147,19 +164,20 @@ function leat.status(keys, args)
   retrying = math.min(math.max(retrying, 0), waiting)
   add('ready', ready + laned)
   add('running', pending)
-  add('delayed', math.max(waiting - laned - retrying, 0))
+  local delayed = math.max(waiting - laned - retrying, 0)
+  add('delayed', delayed)
   add('retrying', retrying)
   add('dead', redis.call('XLEN', q[DEAD]))
   add('in_lanes', laned)
   add('lanes', lanes)
   add('oldest_ready_ms', str(oldest))
-  local due, retry = next_times(q, retrying)
+  local due, retry = next_times(q, delayed, retrying)
   add('next_due_ms', due)
   add('next_retry_ms', retry)
   add('other_groups', others)
   add('total_enqueued', total_enqueued(q))
   for i, value in ipairs(redis.call('HMGET', q[STATS], unpack(TOTALS))) do
-    add('total_' .. TOTALS[i], number_or(value, 0))
+    add('total_' .. (SHOWN_AS[TOTALS[i]] or TOTALS[i]), number_or(value, 0))
   end
   return {
     PROTOCOL, q.now_text, figures, redis.call('HGETALL', q[WORKERS]), redis.call('HGETALL', q[CONF]),

@@ -123,6 +123,31 @@ def test_status_counts_every_place(queue):
     assert status['conf']['lease_ms'] == b'60000'
 
 
+def test_status_reads_few_tasks(queue):
+    """However many tasks are delayed or retried, leat_status reads at most 30 of them to tell when the next of
+    each is due, and none if all are of one kind."""
+    def looks():
+        stats = queue.redis.info('commandstats')
+        return sum(stats.get(f'cmdstat_{name}', {'calls': 0})['calls'] for name in ('hget', 'hexists'))
+
+    def ask():
+        before = looks()
+        status = queue.status()
+        return status['next_due_ms'], status['next_retry_ms'], looks() - before
+
+    queue.register('w1')
+    *_, least = ask()
+    queue.add(*[{'command': 'x'}] * 90)
+    for task in queue.begin('w1', 90):
+        queue.finish('w1', task, 'retry', delay=50000)
+    [(_, retry)] = queue.redis.zrange(queue.delayed, 0, 0, withscores=True)
+    assert ask() == (0, retry, least + 1)
+    queue.add({'command': 'later'}, due='+3600000')
+    assert ask() == (0, retry, least + 30)
+    queue.add({'command': 'soon'}, due=int(retry) - 1)
+    assert ask() == (retry - 1, retry, least + 2)
+
+
 def test_status_of_a_queue_that_does_not_exist(queue, client):
     """status of an unknown queue is all zeros, and reading creates nothing."""
     client.flushdb()

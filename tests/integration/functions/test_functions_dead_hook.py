@@ -66,7 +66,7 @@ def test_each_to_one(queue):
     assert tids(queue.tell(10, 5000)) == dead[10:20]
     assert tids(queue.tell(0)) == []
     assert tids(queue.tell(10, done=['+' + one['id'] for one in first])) == dead[20:]
-    assert len(pending(queue)) == 15 and queue.status()['total_told'] == 10
+    assert len(pending(queue)) == 15 and queue.status()['total_notified'] == 10
     assert queue.tell(done=['+' + first[0]['id']]) == ([], []) and queue.counter('told') == 10
 
 
@@ -109,7 +109,7 @@ def test_given_up(queue):
         assert tids(queue.tell()) == [tid]
         pass_time(queue)
     assert queue.tell() == ([], [tid]) and pending(queue) == []
-    assert queue.status()['total_told_in_vain'] == 1 and len(queue.letters()) == 1
+    assert queue.status()['total_notify_failed'] == 1 and len(queue.letters()) == 1
     assert queue.tell() == ([], [])
 
 

@@ -66,7 +66,7 @@ def test_enqueue_without_the_replica(leat, start, queue, replica):
     replica.cont()
     assert leat('enqueue', '--id', 'one', 'true').returncode == 0
     figures = json.loads(leat('status', '--json').stdout)['figures']
-    assert figures['total_unreplicated'] == 6 and figures['total_waited'] == 7
+    assert figures['total_unreplicated'] == 6 and figures['total_replicas_asked'] == 7
 
 
 def test_run_without_the_replica(daemon, leat, queue, replica):
