@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -63,6 +64,45 @@ int value_number_at(const redisReply *reply, size_t index, int64_t *number)
         return value->integer < 0 ? -1 : 0;
     }
     return value_is_text(value) ? units_parse_integer(value->str, 0, INT64_MAX, number) : -1;
+}
+
+/* Adds copies of all elements; copy has none yet. */
+static int copy_elements(const redisReply *value, redisReply *copy)
+{
+    copy->element = calloc(value->elements + 1, sizeof(redisReply *));
+    while (copy->element && copy->elements < value->elements) {
+        redisReply *element = value_duplicate(value->element[copy->elements]);
+        if (!element) {
+            return -1;
+        }
+        copy->element[copy->elements++] = element;
+    }
+    return copy->element ? 0 : -1;
+}
+
+/* hiredis bounds how deep arrays are nested. */
+redisReply *value_duplicate(const redisReply *value)
+{
+    redisReply *copy = malloc(sizeof *copy);
+
+    if (!copy) {
+        return NULL;
+    }
+    *copy = *value;
+    copy->str = NULL;
+    copy->element = NULL;
+    copy->elements = 0;
+    if (value->str) {
+        copy->str = malloc(value->len + 1);
+    }
+    if (copy->str) {
+        memcpy(copy->str, value->str, value->len + 1);
+    }
+    if ((value->str && !copy->str) || (value->element && copy_elements(value, copy) != 0)) {
+        freeReplyObject(copy);
+        return NULL;
+    }
+    return copy;
 }
 
 struct bytes value_put(char **at, const redisReply *value)

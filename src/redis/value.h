@@ -35,6 +35,10 @@ int value_malformed(void);
  * would round them. Returns 0 or -1. */
 int value_number_at(const struct redisReply *reply, size_t index, int64_t *number);
 
+/* Copies a reply with all its elements, so that it outlives the callback that got it. Returns it,
+ * for freeReplyObject, or NULL without memory. */
+struct redisReply *value_duplicate(const struct redisReply *value);
+
 /* Copies a string and a NUL to *at, and moves *at past them. */
 struct bytes value_put(char **at, const struct redisReply *value);
 

@@ -14,14 +14,15 @@
 #include "cli/lib/cli.h"
 #include "cli/lib/output.h"
 #include "cli/lib/queues.h"
+#include "cli/status/round.h"
 #include "cli/status/status.h"
-#include "config/file/load.h"
 #include "queue/calls.h"
+#include "redis/value.h"
 #include "view/lanes.h"
 #include "view/metrics.h"
 
-#define TIMEOUT_MS 2000
 #define LANES_READ 1000 /* lanes among which the longest are sought */
+#define LANES_ELEMENTS 3
 
 static const char help[] =
     "Usage: leat metrics [--textfile FILE]\n"
@@ -56,6 +57,8 @@ struct reading {
 struct readings {
     struct reading *list;
     size_t count;
+    const struct round *round; /* while several queues are asked */
+    bool failed;               /* there was no memory */
 };
 
 static void free_readings(struct readings *readings)
@@ -70,97 +73,153 @@ static void free_readings(struct readings *readings)
     free(readings->list);
 }
 
-/* Reads the longest of the first lanes: all of them could be a million. */
-static int read_lanes(struct cli *cli, struct lanes *lanes)
+/* ---- one queue */
+
+/* Reads a reply of leat_status, and owns it from now on. */
+static int take_status(struct reading *reading, struct redisReply *reply, int64_t lease_ms)
+{
+    reading->reply = reply;
+    return reply && status_read(reply, lease_ms, &reading->status) == 0 ? 0 : -1;
+}
+
+/* Takes the longest of the first lanes: all of them could be a million. */
+static int take_lanes(struct reading *reading, const struct redisReply *reply)
+{
+    reading->lanes.most = METRICS_LANES;
+    return lanes_begin(&reading->lanes) == 0 ? lanes_keep(&reading->lanes, reply->element[2]) : -1;
+}
+
+static bool has_lanes(const struct reading *reading)
+{
+    return reading->exit_status == EX_OK && status_figure(&reading->status, "lanes") > 0;
+}
+
+static void ask_lanes(struct command *command, const struct queue *queue)
+{
+    queue_lanes(command, queue, (struct bytes){"", 0}, LANES_READ);
+}
+
+/* Reads the state of the connected queue. Returns 0, or an exit status after printing the error. */
+static int read_state(struct cli *cli, struct reading *reading)
 {
     struct command command = {0};
     struct redisReply *reply;
     int status;
 
-    lanes->most = METRICS_LANES;
-    if (lanes_begin(lanes) != 0) {
+    reply = status_call(cli, &status);
+    if (!reply) {
+        return status;
+    }
+    if (take_status(reading, reply, cli->config->queue.lease_ms) != 0) {
         return cli_no_memory();
     }
-    queue_lanes(&command, &cli->queue, (struct bytes){"", 0}, LANES_READ);
-    reply = cli_call(cli, &command, "cannot read the lanes", 3, &status);
-    if (reply && lanes_keep(lanes, reply->element[2]) != 0) {
+    if (!has_lanes(reading)) {
+        return EX_OK;
+    }
+    ask_lanes(&command, &cli->queue);
+    reply = cli_call(cli, &command, "cannot read the lanes", LANES_ELEMENTS, &status);
+    if (reply && take_lanes(reading, reply) != 0) {
         status = cli_no_memory();
     }
     freeReplyObject(reply);
     return status;
 }
 
-/* Reads the state of the connected queue. Returns 0, or an exit status after printing the error. */
-static int read_state(struct cli *cli, struct reading *reading)
-{
-    int status;
+/* ---- all queues */
 
-    reading->reply = status_call(cli, &status);
-    if (!reading->reply) {
-        return status;
-    }
-    if (status_read(reading->reply, cli->config->queue.lease_ms, &reading->status) != 0) {
-        return cli_no_memory();
-    }
-    return status_figure(&reading->status, "lanes") > 0 ? read_lanes(cli, &reading->lanes) : EX_OK;
+static void fail(struct reading *reading, enum redis_error error, const char *why)
+{
+    cli_error("%s: %s; %s", reading->name, why, redis_error_advice(error, false));
+    reading->exit_status = cli_status_of(error);
 }
 
-/* Loads the file of one of several queues, and bounds the time that its server may take. */
-static int load(const char *name, struct config **config)
+static bool question_status(void *context, size_t index, const struct queue *queue,
+                            struct command *command)
 {
-    struct buffer errors = BUFFER_INIT;
-    char *path = config_source_queue_path(name);
-    int status = path ? EX_OK : cli_no_memory();
-
-    if (path && config_load(path, config, &errors) != 0) {
-        cli_error("%.*s", (int)errors.size, errors.size > 0 ? errors.data : "");
-        status = EX_CONFIG;
-    } else if (path) {
-        struct config_redis *redis = &(*config)->redis;
-        redis->connect_timeout_ms =
-            redis->connect_timeout_ms < TIMEOUT_MS ? redis->connect_timeout_ms : TIMEOUT_MS;
-        redis->command_timeout_ms =
-            redis->command_timeout_ms < TIMEOUT_MS ? redis->command_timeout_ms : TIMEOUT_MS;
-    }
-    buffer_free(&errors);
-    free(path);
-    return status;
+    (void)context;
+    (void)index;
+    queue_status(command, queue);
+    return true;
 }
 
-static int read_named(const struct cli *cli, struct reading *reading)
+static void answer_status(void *context, size_t index, const struct redisReply *reply,
+                          enum redis_error error, const char *why)
 {
-    struct cli one = {.subcommand = cli->subcommand};
-    enum redis_error error;
-    char why[256];
-    int status = load(reading->name, &one.config);
+    struct readings *readings = context;
+    struct reading *reading = &readings->list[index];
+    const struct buffer *errors;
 
-    if (status == EX_OK && cli_try_connect(&one, &error, why, sizeof why) != 0) {
-        cli_error("%s: %s", reading->name, why);
-        status = cli_status_of(error);
+    if (!reply) {
+        fail(reading, error, why);
+        return;
     }
-    status = status == EX_OK ? read_state(&one, reading) : status;
-    cli_free(&one);
-    return status;
+    readings->failed |=
+        take_status(reading, value_duplicate(reply),
+                    round_config(readings->round, index, &errors)->queue.lease_ms) != 0;
 }
 
-static int read_all(const struct cli *cli, struct readings *readings)
+static bool question_lanes(void *context, size_t index, const struct queue *queue,
+                           struct command *command)
 {
+    const struct readings *readings = context;
+
+    ask_lanes(command, queue);
+    return has_lanes(&readings->list[index]);
+}
+
+static void answer_lanes(void *context, size_t index, const struct redisReply *reply,
+                         enum redis_error error, const char *why)
+{
+    struct readings *readings = context;
+    struct reading *reading = &readings->list[index];
+
+    if (!reply) {
+        fail(reading, error, why);
+        return;
+    }
+    readings->failed |= take_lanes(reading, reply) != 0;
+}
+
+static int make_readings(struct readings *readings, char **names, size_t count)
+{
+    readings->list = calloc(count + 1, sizeof *readings->list);
+    for (size_t i = 0; readings->list && i < count; i++) {
+        struct reading *reading = &readings->list[i];
+        const struct buffer *errors;
+        readings->count++;
+        reading->name = strdup(names[i]);
+        if (!reading->name) {
+            return -1;
+        }
+        if (!round_config(readings->round, i, &errors)) {
+            cli_error("%.*s", (int)errors->size, errors->size > 0 ? errors->data : "");
+            reading->exit_status = EX_CONFIG;
+        }
+    }
+    return readings->list ? 0 : -1;
+}
+
+static int read_all(struct readings *readings)
+{
+    struct round *round;
     char **names;
     int error;
     size_t count = queues_list(&names, &error);
+    bool fine;
 
     if (count == 0) {
         return queues_none(error);
     }
-    readings->list = calloc(count + 1, sizeof *readings->list);
-    for (size_t i = 0; readings->list && i < count; i++) {
-        struct reading *reading = &readings->list[i];
-        readings->count++;
-        reading->name = strdup(names[i]);
-        reading->exit_status = reading->name ? read_named(cli, reading) : cli_no_memory();
-    }
+    round = round_new(names, count);
+    readings->round = round;
+    fine = round && make_readings(readings, names, count) == 0 &&
+           round_ask(round, question_status, answer_status, STATUS_ELEMENTS, readings) == 0 &&
+           !readings->failed &&
+           round_ask(round, question_lanes, answer_lanes, LANES_ELEMENTS, readings) == 0 &&
+           !readings->failed;
+    round_free(round);
     queues_free(names, count);
-    return readings->list ? EX_OK : cli_no_memory();
+    return fine ? EX_OK : cli_no_memory();
 }
 
 static int read_one(struct cli *cli, struct readings *readings)
@@ -261,7 +320,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (status != EX_OK) {
         return status;
     }
-    status = queues_is_open(cli) ? read_all(cli, &readings) : read_one(cli, &readings);
+    status = queues_is_open(cli) ? read_all(&readings) : read_one(cli, &readings);
     status = status == EX_OK ? append(&readings, path != NULL, &text) : status;
     if (status == EX_OK) {
         status = path ? write_file(path, &text) : output_write(&text);

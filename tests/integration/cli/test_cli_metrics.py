@@ -125,13 +125,13 @@ def served(folder):
 
 
 @contextlib.contextmanager
-def prometheus(folder, target):
+def prometheus(folder, target, **scrape):
     """A Prometheus that scrapes the target each 200 ms; gives a function that asks it for {labels: value}."""
     (folder / 'prometheus.yml').write_text(json.dumps({
         'global': {'scrape_interval': '200ms', 'scrape_timeout': '200ms'},
         'rule_files': [str(CONF / 'prometheus-rules.yml')],
-        'scrape_configs': [{'job_name': 'leat', 'metrics_path': '/leat.prom',
-                            'static_configs': [{'targets': [f'127.0.0.1:{target}']}]}]}))
+        'scrape_configs': [{'job_name': 'leat', 'static_configs': [{'targets': [f'127.0.0.1:{target}']}],
+                            **scrape}]}))
     log = folder / 'prometheus.log'
     with open(log, 'wb') as out:
         process = subprocess.Popen(
@@ -160,19 +160,37 @@ def prometheus(folder, target):
         process.wait(60)
 
 
-@pytest.mark.usefixtures('quick_tasks')
-def test_prometheus_has_what_happened(daemon, queue, leat, folder):
-    """A real Prometheus scrapes while tasks run; in the end its values are the numbers of tasks that succeeded,
-    failed and became dead letters, and of all attempts."""
+@contextlib.contextmanager
+def scraped_file(folder, leat):
+    """A Prometheus that scrapes the text file, and a function that writes it."""
     files = folder / 'served'
     files.mkdir()
-    worker = daemon().wait_ready()
 
     def write():
         assert leat('metrics', '--textfile', files / 'leat.prom').returncode == 0
 
     write()
-    with served(files) as target, prometheus(folder, target) as ask:
+    with served(files) as port, prometheus(folder, port, metrics_path='/leat.prom') as ask:
+        yield ask, write
+
+
+@contextlib.contextmanager
+def scraped_board(folder, board):
+    """A Prometheus that scrapes leat-board with its token."""
+    board.start()
+    authorization = {'credentials_file': str(board.token_file)}
+    with prometheus(folder, board.port, authorization=authorization) as ask:
+        yield ask, lambda: None
+
+
+@pytest.mark.usefixtures('quick_tasks')
+@pytest.mark.parametrize('way', ['file', 'board'])
+def test_prometheus_has_what_happened(way, daemon, queue, leat, folder, request):
+    """A real Prometheus scrapes while tasks run, the file or leat-board; in the end its values are the numbers of
+    tasks that succeeded, failed and became dead letters, and of all attempts."""
+    worker = daemon().wait_ready()
+    board = request.getfixturevalue('board') if way == 'board' else None
+    with scraped_board(folder, board) if board else scraped_file(folder, leat) as (ask, write):
         wait_until(lambda: ask('leat_up') == {(): 1.0}, 120)
         for _ in range(10):
             queue.add(*[{'command': 'true'}] * 12, {'command': 'exit 3', 'max_attempts': '3'})

@@ -110,7 +110,23 @@ def test_an_overview_writes_nothing(etc, status, client):
     assert client.execute_command('FUNCTION', 'LIST') == []
 
 
-def test_servers_that_hang_are_asked_side_by_side(etc, status, queue, late):
+def test_metrics_of_several_queues(etc, status, queue, folder):
+    """leat metrics prints those of all queues; one that cannot be read has leat_up 0, and the worst exit status
+    counts."""
+    etc('emails')
+    etc('gone', redis={'socket': str(folder / 'none.sock')})
+    (etc.place / 'broken.ini').write_text('[queue]\nname = broken\nlease = soon\n')
+    queue.add({'command': 'x', 'lane': 'a'}, {'command': 'x', 'lane': 'a'}, {'command': 'x', 'lane': 'a'})
+    done = status(command='metrics')
+    assert done.returncode == EX_CONFIG and 'none.sock' in done.stderr and 'lease' in done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith('leat_up{')] == [
+        f'leat_up{{queue="{name}"}} {up}' for name, up in (('broken', 0), ('emails', 1), ('gone', 0))]
+    assert 'leat_lane_waiting{queue="emails",lane="a"} 2' in lines
+
+
+@pytest.mark.parametrize('command', ['status', 'metrics'])
+def test_servers_that_hang_are_asked_side_by_side(command, etc, status, queue, late):
     """Servers that accept and never answer cost two seconds together, not each."""
     listeners = [socket.create_server(('127.0.0.1', 0)) for _ in range(6)]
     for number, listener in enumerate(listeners):
@@ -118,9 +134,12 @@ def test_servers_that_hang_are_asked_side_by_side(etc, status, queue, late):
     etc('emails')
     queue.register('w1:1:a')
     start = time.monotonic()
-    done = status()
+    done = status(command=command)
     spent = time.monotonic() - start
-    assert rows(done.stdout)['emails'][0] == 'healthy' and done.stdout.count('unreachable') == 6
+    if command == 'status':
+        assert rows(done.stdout)['emails'][0] == 'healthy' and done.stdout.count('unreachable') == 6
+    else:
+        assert 'leat_up{queue="emails"} 1' in done.stdout and done.stdout.count('} 0\nleat_up{queue="hangs') == 5
     assert spent < 6 + late()
     for listener in listeners:
         listener.close()
