@@ -66,20 +66,29 @@ enum MHD_Result request_text(struct MHD_Connection *connection, unsigned status,
                                                   MHD_RESPMEM_MUST_COPY));
 }
 
+enum MHD_Result request_buffer(struct MHD_Connection *connection, const char *type,
+                               struct buffer *text)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(text->size, text->data, MHD_RESPMEM_MUST_FREE);
+
+    if (response) {
+        *text = BUFFER_INIT;
+    } else {
+        buffer_free(text);
+    }
+    return answer(connection, MHD_HTTP_OK, type, "no-store", response);
+}
+
 enum MHD_Result request_json(struct MHD_Connection *connection, json_t *value)
 {
     struct buffer text = BUFFER_INIT;
-    struct MHD_Response *response;
 
     if (output_json_append(value, JSON_COMPACT, &text) != 0) {
         buffer_free(&text);
         return MHD_NO;
     }
-    response = MHD_create_response_from_buffer(text.size, text.data, MHD_RESPMEM_MUST_FREE);
-    if (!response) {
-        buffer_free(&text);
-    }
-    return answer(connection, MHD_HTTP_OK, "application/json", "no-store", response);
+    return request_buffer(connection, "application/json", &text);
 }
 
 enum MHD_Result request_file(struct MHD_Connection *connection, const char *path)
@@ -92,6 +101,11 @@ enum MHD_Result request_file(struct MHD_Connection *connection, const char *path
     return answer(connection, MHD_HTTP_OK, file->type, "no-cache",
                   MHD_create_response_from_buffer(file->size, (void *)(uintptr_t)file->data,
                                                   MHD_RESPMEM_PERSISTENT));
+}
+
+const char *request_header(struct MHD_Connection *connection, const char *name)
+{
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
 const char *request_parameter(struct MHD_Connection *connection, const char *name)

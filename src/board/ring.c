@@ -50,9 +50,18 @@ static json_t *value_json(const struct ring_point *point, size_t value)
 json_t *ring_json(const struct ring *ring, int64_t now_ms)
 {
     static const char *const names[RING_VALUES] = {
-        [RING_READY] = "ready", [RING_RUNNING] = "running",     [RING_DELAYED] = "delayed",
-        [RING_DEAD] = "dead",   [RING_SUCCEEDED] = "succeeded", [RING_RETRIED] = "retried",
-        [RING_DIED] = "died",   [RING_CANCELLED] = "cancelled",
+        [RING_READY] = "ready",
+        [RING_RUNNING] = "running",
+        [RING_DELAYED] = "delayed",
+        [RING_DEAD] = "dead",
+        [RING_SUCCEEDED] = "succeeded",
+        [RING_RETRIED] = "retried",
+        [RING_DIED] = "died",
+        [RING_CANCELLED] = "cancelled",
+        [RING_WAITING_P50] = "waiting_p50_ms",
+        [RING_WAITING_P95] = "waiting_p95_ms",
+        [RING_DURATION_P50] = "duration_p50_ms",
+        [RING_DURATION_P95] = "duration_p95_ms",
     };
     int64_t end_ms = (ring->last + 1) * ring->step_ms;
     json_t *object = json_pack("{s:I, s:I}", "step_ms", (json_int_t)ring->step_ms, "age_ms",

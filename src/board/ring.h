@@ -19,6 +19,10 @@ enum ring_value {
     RING_RETRIED,
     RING_DIED,
     RING_CANCELLED,
+    RING_WAITING_P50, /* these are in milliseconds */
+    RING_WAITING_P95,
+    RING_DURATION_P50,
+    RING_DURATION_P95,
     RING_VALUES,
 };
 

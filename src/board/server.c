@@ -16,23 +16,29 @@
 #include "board/ask.h"
 #include "board/gate.h"
 #include "board/request.h"
+#include "board/visitors.h"
 #include "board/watched.h"
 #include "queue/shared/limits.h"
+#include "view/metrics.h"
 #include "view/output_json.h"
 
 #define MOST_CONNECTIONS 64
 #define HEADER_BYTES 16384 /* of a connection: what it may send before it is refused, and more */
-#define IDLE_S 30          /* until a silent connection is closed */
+#define IDLE_S 20          /* until a silent connection is closed */
 #define SAMPLE_S 10.0
+#define CHECK_S 3.0
 #define MOST_TEXT 200                       /* bytes of a search */
 #define PATIENCE_NS (400 * CLOCK_NS_PER_MS) /* for all queues: one that is slow shows as it was */
 #define PATIENCE_ONE_NS (3 * CLOCK_NS_PER_S)
 #define PATIENCE_STEP_S 0.1
+#define TASK_INTERVAL_NS (100 * CLOCK_NS_PER_MS)
+#define SEARCH_INTERVAL_NS CLOCK_NS_PER_S
 
 /* A queue, and the question that it answers. */
 struct place {
     struct watched *watched;
     bool asked;          /* a question is not answered yet */
+    int64_t shown_ns;    /* the last question for a task; 0: none */
     int64_t searched_ns; /* the last search; 0: none */
 };
 
@@ -63,10 +69,12 @@ struct server {
     struct fd_watch watch; /* of microhttpd's epoll */
     struct timer turn;     /* when microhttpd has to run at the latest */
     struct timer sample;
+    struct timer check;    /* of the connections */
     struct timer patience; /* runs while requests wait */
     struct place *places;
     size_t place_count;
     LIST_HEAD(, request) waiting;
+    struct visitors visitors;
 };
 
 /* ---- the loop */
@@ -158,6 +166,13 @@ static void sample(void *context)
     }
 }
 
+static void check(void *context)
+{
+    struct server *server = context;
+
+    visitors_end_slow(&server->visitors);
+}
+
 /* ---- routes */
 
 static enum MHD_Result end_queues(struct request *request)
@@ -176,10 +191,52 @@ static enum MHD_Result begin_queues(struct request *request)
     const struct server *server = request->server;
 
     for (size_t i = 0; i < server->place_count; i++) {
-        watched_refresh(server->places[i].watched, false);
+        watched_refresh(server->places[i].watched, WATCHED_STATUS);
     }
     return is_refreshing(request) ? wait_until(request, clock_boot_ns() + PATIENCE_NS)
                                   : end_queues(request);
+}
+
+/* In the format that the client asks for, as Prometheus does. */
+static enum MHD_Result end_metrics(struct request *request)
+{
+    const struct server *server = request->server;
+    const char *accept = request_header(request->connection, MHD_HTTP_HEADER_ACCEPT);
+    bool open = accept && strstr(accept, "application/openmetrics-text");
+    struct metrics_queue *queues = calloc(server->place_count + 1, sizeof *queues);
+    struct buffer text = BUFFER_INIT;
+    int result = -1;
+
+    for (size_t i = 0; queues && i < server->place_count; i++) {
+        const struct watched *watched = server->places[i].watched;
+        queues[i] = (struct metrics_queue){.name = watched_name(watched),
+                                           .status = watched_status(watched),
+                                           .lanes = watched_lanes(watched)};
+    }
+    if (queues) {
+        result = metrics_append(queues, server->place_count,
+                                open ? METRICS_OPENMETRICS : METRICS_TEXT, &text);
+    }
+    free(queues);
+    if (result != 0) {
+        buffer_free(&text);
+        return MHD_NO;
+    }
+    return request_buffer(request->connection,
+                          open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                               : "text/plain; version=0.0.4; charset=utf-8",
+                          &text);
+}
+
+static enum MHD_Result begin_metrics(struct request *request)
+{
+    const struct server *server = request->server;
+
+    for (size_t i = 0; i < server->place_count; i++) {
+        watched_refresh(server->places[i].watched, WATCHED_LANES);
+    }
+    return is_refreshing(request) ? wait_until(request, clock_boot_ns() + PATIENCE_ONE_NS)
+                                  : end_metrics(request);
 }
 
 static enum MHD_Result end_queue(struct request *request)
@@ -189,7 +246,7 @@ static enum MHD_Result end_queue(struct request *request)
 
 static enum MHD_Result begin_queue(struct request *request)
 {
-    watched_refresh(request->place->watched, true);
+    watched_refresh(request->place->watched, WATCHED_LISTS);
     return is_refreshing(request) ? wait_until(request, clock_boot_ns() + PATIENCE_ONE_NS)
                                   : end_queue(request);
 }
@@ -223,44 +280,43 @@ static enum MHD_Result end_question(struct request *request)
     return request_json(request->connection, answer);
 }
 
-/* One question at a time to a queue, so that a client cannot keep its Redis busy. */
+typedef int ask_question(struct watched *watched, const char *text, ask_answered *answered,
+                         void *context);
+
+/* One question at a time to a queue, and not too many in a second, so that a client cannot keep its
+ * Redis busy. */
 static enum MHD_Result begin_question(struct request *request, const char *text, size_t most,
-                                      int (*ask)(struct watched *watched, const char *text,
-                                                 ask_answered *answered, void *context))
+                                      int64_t *last_ns, int64_t interval_ns, ask_question *ask)
 {
+    struct place *place = request->place;
+    int64_t now_ns = clock_boot_ns();
+
     if (!text || !*text || strlen(text) > most) {
         return request_text(request->connection, MHD_HTTP_BAD_REQUEST,
                             "the parameter is missing or too long\n");
     }
-    if (request->place->asked) {
+    if (place->asked || (*last_ns > 0 && now_ns - *last_ns < interval_ns)) {
         return request_text(request->connection, MHD_HTTP_TOO_MANY_REQUESTS,
-                            "the queue answers another question; ask again\n");
+                            "too many questions to this queue; ask again\n");
     }
-    if (ask(request->place->watched, text, on_answered, request) != 0) {
+    *last_ns = now_ns;
+    if (ask(place->watched, text, on_answered, request) != 0) {
         return end_question(request);
     }
-    request->place->asked = true;
+    place->asked = true;
     return wait_until(request, 0);
 }
 
 static enum MHD_Result begin_task(struct request *request)
 {
     return begin_question(request, request_parameter(request->connection, "id"), QUEUE_MAX_KEY,
-                          ask_task);
+                          &request->place->shown_ns, TASK_INTERVAL_NS, ask_task);
 }
 
 static enum MHD_Result begin_search(struct request *request)
 {
-    int64_t now_ns = clock_boot_ns();
-    struct place *place = request->place;
-
-    if (place->searched_ns > 0 && now_ns - place->searched_ns < CLOCK_NS_PER_S) {
-        return request_text(request->connection, MHD_HTTP_TOO_MANY_REQUESTS,
-                            "one search a second; ask again\n");
-    }
-    place->searched_ns = now_ns;
     return begin_question(request, request_parameter(request->connection, "text"), MOST_TEXT,
-                          ask_search);
+                          &request->place->searched_ns, SEARCH_INTERVAL_NS, ask_search);
 }
 
 static const struct route *find_route(const char *path)
@@ -271,6 +327,7 @@ static const struct route *find_route(const char *path)
         {"/api/series", true, begin_series, NULL},
         {"/api/task", true, begin_task, end_question},
         {"/api/search", true, begin_search, end_question},
+        {"/metrics", false, begin_metrics, end_metrics},
     };
 
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
@@ -283,19 +340,14 @@ static const struct route *find_route(const char *path)
 
 /* ---- requests */
 
-static const char *header(struct MHD_Connection *connection, const char *name)
-{
-    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-}
-
 /* Returns a status and a text if the request is refused before its body is read, or 0. */
 static unsigned refuse(const struct server *server, struct MHD_Connection *connection,
                        const char *method, const char **text)
 {
-    const char *size = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *size = request_header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
 
     if (server->settings->checks_host &&
-        !gate_allows_host(header(connection, MHD_HTTP_HEADER_HOST))) {
+        !gate_allows_host(request_header(connection, MHD_HTTP_HEADER_HOST))) {
         *text = "use the address of this board, not a name\n";
         return MHD_HTTP_MISDIRECTED_REQUEST;
     }
@@ -303,7 +355,8 @@ static unsigned refuse(const struct server *server, struct MHD_Connection *conne
         *text = "the board only reads: use GET\n";
         return MHD_HTTP_METHOD_NOT_ALLOWED;
     }
-    if ((size && strcmp(size, "0") != 0) || header(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
+    if ((size && strcmp(size, "0") != 0) ||
+        request_header(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
         *text = "no request has a body here\n";
         return MHD_HTTP_CONTENT_TOO_LARGE;
     }
@@ -316,7 +369,7 @@ static enum MHD_Result begin(struct request *request)
     const char *queue = request_parameter(request->connection, "queue");
 
     if (server->settings->token &&
-        !gate_allows_token(header(request->connection, MHD_HTTP_HEADER_AUTHORIZATION),
+        !gate_allows_token(request_header(request->connection, MHD_HTTP_HEADER_AUTHORIZATION),
                            server->settings->token)) {
         return request_text(request->connection, MHD_HTTP_UNAUTHORIZED,
                             "the token is missing or wrong; leat-board --url shows it\n");
@@ -371,8 +424,8 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     struct request *request = *own;
 
     (void)context;
-    (void)connection;
     (void)code;
+    visitors_served(connection);
     if (request) {
         json_decref(request->answer);
         free(request);
@@ -410,7 +463,8 @@ static int start(struct server *server, int socket)
         MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_CONNECTION_LIMIT, MOST_CONNECTIONS,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
         IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
+        visitors_notify, &server->visitors, MHD_OPTION_END);
     info = server->daemon ? MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     if (!info) {
         return -1;
@@ -429,15 +483,18 @@ struct server *server_new(struct ev_loop *loop, int socket, const struct server_
     server->loop = loop;
     server->settings = settings;
     LIST_INIT(&server->waiting);
+    LIST_INIT(&server->visitors.list);
     fd_watch_init(&server->watch, run, server);
     timer_init(&server->turn, loop, run, server);
     timer_init(&server->sample, loop, sample, server);
+    timer_init(&server->check, loop, check, server);
     timer_init(&server->patience, loop, settle, server);
     if (watch_queues(server) != 0 || start(server, socket) != 0) {
         server_free(server);
         return NULL;
     }
     timer_repeat_s(&server->sample, SAMPLE_S);
+    timer_repeat_s(&server->check, CHECK_S);
     return server;
 }
 
@@ -462,6 +519,7 @@ void server_free(struct server *server)
     }
     timer_stop(&server->turn);
     timer_stop(&server->sample);
+    timer_stop(&server->check);
     timer_stop(&server->patience);
     free(server->places);
     free(server);

@@ -3,7 +3,6 @@
  */
 #include "board/watched.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +10,11 @@
 #include <hiredis/hiredis.h>
 
 #include "base/clock.h"
-#include "board/link.h"
-#include "board/ring.h"
+#include "board/samples.h"
 #include "config/file/load.h"
 #include "config/file/source.h"
 #include "queue/calls.h"
+#include "redis/server/link.h"
 #include "redis/value.h"
 #include "view/lanes.h"
 #include "view/output_json.h"
@@ -24,25 +23,24 @@
 #include "view/status.h"
 
 #define LEAST_INTERVAL_NS CLOCK_NS_PER_S
-#define SHARE 50             /* a refresh takes at most one part in this many of the time */
-#define HOUR_STEP_MS 10000   /* 360 points */
-#define DAY_STEP_MS 240000   /* the same */
-#define LONGEST_GAP_MS 60000 /* between the samples of a rate */
+#define MOST_INTERVAL_NS (9 * CLOCK_NS_PER_S) /* less than between two samples */
+#define SHARE                                                                                      \
+    3000 /* of the time, that Redis spends on each part at most: a third of a millisecond a second \
+          */
 #define MOST_WAIT_MS 2000
+#define US_PER_S 1000000
+#define NS_PER_US 1000
 #define LANES_KEPT 20
-#define LANES_PAGE 50
-#define CURSOR_SIZE 256
-
-enum { TOTALS = RING_VALUES - RING_SUCCEEDED };
+#define LANES_PAGE 30
 
 /* What of leat_list the page shows. Lists of the same name are shown as one. */
 static const struct {
     const char *name, *what, *cursor;
     int64_t rows;
 } kinds[] = {
-    {"running", "running", "0", 50}, {"ready", "ready", "g0-0", 10},
+    {"running", "running", "0", 25}, {"ready", "ready", "g0-0", 10},
     {"ready", "ready", "s0-0", 10},  {"ready", "ready", "l0", 10},
-    {"delayed", "waiting", "0", 20}, {"dead", "dead", "+", 25},
+    {"delayed", "waiting", "0", 12}, {"dead", "dead", "+", 12},
 };
 
 enum { LISTS = sizeof kinds / sizeof *kinds };
@@ -54,10 +52,19 @@ struct list {
 
 /* A walk through all lanes, a page with each refresh. */
 struct walk {
-    struct lanes lanes;
+    struct lanes lanes;   /* so far; most is 0 if there was no memory */
     struct buffer cursor; /* empty: at the beginning */
-    json_t *shown;        /* of the last whole walk, or of the first one so far; NULL: none */
-    bool whole;
+    struct lanes last;    /* of the last whole walk */
+    bool known, whole;    /* a page has come; a walk was whole */
+};
+
+/* When a part was asked for, and what it costs. */
+struct part {
+    struct watched *watched;
+    int64_t asked_ns;  /* the last time; 0: never */
+    int64_t before_us; /* the time of Redis before it; 0: not known yet */
+    int64_t cost_ns;   /* how long Redis took for it; the less of the last two times */
+    int64_t last_ns;   /* how long the last time */
 };
 
 struct watched {
@@ -70,21 +77,19 @@ struct watched {
 
     enum queue_state state;
     struct buffer reason;
-    bool starting;     /* the first connection is not up, and has not failed */
-    bool broken;       /* the connection broke during the refresh */
-    size_t awaited;    /* answers of the refresh */
-    int64_t begun_ns;  /* the last refresh; 0: none */
-    int64_t lists_ns;  /* the last one with lists */
-    int64_t took_ns;   /* how long it took */
-    json_t *status;    /* NULL: not known */
-    int64_t status_ns; /* when it was answered */
+    bool starting;  /* the first connection is not up, and has not failed */
+    bool broken;    /* the connection broke during the refresh */
+    size_t awaited; /* answers of the refresh */
+    struct part parts[WATCHED_PARTS];
+    struct redisReply *reply; /* the last status; NULL: not known */
+    struct status status;     /* points into it */
+    struct buffer problems;   /* of it */
+    int64_t status_ns;        /* when it was answered */
     struct list lists[LISTS];
     struct walk walk;
 
-    bool samples; /* the next status belongs into the rings */
-    int64_t sampled_ms;
-    int64_t totals[TOTALS]; /* of the last sample */
-    struct ring hour, day;
+    bool wants_sample; /* the next status belongs to the samples */
+    struct samples samples;
 };
 
 static int64_t boot_ms(void)
@@ -100,66 +105,45 @@ static void set_state(struct watched *watched, enum queue_state state, const cha
     (void)buffer_append_text(&watched->reason, reason);
 }
 
-/* ---- samples */
-
-static void read_rates(struct watched *watched, const struct status *status, int64_t now_ms,
-                       double values[RING_VALUES])
-{
-    static const char *const names[TOTALS] = {"total_succeeded", "total_retried", "total_dead",
-                                              "total_cancelled"};
-    int64_t elapsed_ms = now_ms - watched->sampled_ms;
-    bool fits = watched->sampled_ms > 0 && elapsed_ms > 0 && elapsed_ms < LONGEST_GAP_MS;
-
-    for (size_t i = 0; i < TOTALS; i++) {
-        int64_t total = status_figure(status, names[i]);
-        int64_t ended = total - watched->totals[i];
-        values[RING_SUCCEEDED + i] =
-            fits && ended >= 0 ? (double)ended * 1000 / (double)elapsed_ms : NAN;
-        watched->totals[i] = total;
-    }
-    watched->sampled_ms = now_ms;
-}
-
-static void add_sample(struct watched *watched, const struct status *status)
-{
-    int64_t now_ms = boot_ms();
-    double values[RING_VALUES] = {
-        [RING_READY] = (double)status_figure(status, "ready"),
-        [RING_RUNNING] = (double)status_figure(status, "running"),
-        [RING_DELAYED] =
-            (double)(status_figure(status, "delayed") + status_figure(status, "retrying")),
-        [RING_DEAD] = (double)status_figure(status, "dead"),
-    };
-
-    read_rates(watched, status, now_ms, values);
-    ring_add(&watched->hour, now_ms, values);
-    ring_add(&watched->day, now_ms, values);
-    watched->samples = false;
-}
-
 /* ---- answers */
 
-static void put_json(json_t **place, json_t *value)
+static void drop_status(struct watched *watched)
 {
-    json_decref(*place);
-    *place = value;
+    status_free(&watched->status);
+    freeReplyObject(watched->reply);
+    watched->reply = NULL;
 }
 
-static void note_status(struct watched *watched, const struct status *status)
+/* Without memory the last status stays. */
+static void note_status(struct watched *watched, const struct redisReply *reply)
 {
     static const struct status_limits no_limits = {-1, -1, -1};
+    struct redisReply *copy = value_duplicate(reply);
     struct buffer problems = BUFFER_INIT;
+    struct status status = {0};
 
-    if (status_problems(status, watched->config->queue.group, &no_limits, &problems) == 0) {
-        put_json(&watched->status, status_json(status, &problems, watched->name));
+    if (!copy || status_read(copy, watched->config->queue.lease_ms, &status) != 0 ||
+        status_problems(&status, watched->config->queue.group, &no_limits, &problems) != 0) {
+        status_free(&status);
+        freeReplyObject(copy);
+        buffer_free(&problems);
+        return;
     }
-    set_state(watched,
-              problems.size > 0       ? QUEUE_STATE_UNHEALTHY
-              : status->paused_ms > 0 ? QUEUE_STATE_PAUSED
-                                      : QUEUE_STATE_HEALTHY,
-              "");
+    drop_status(watched);
+    watched->reply = copy;
+    watched->status = status;
     watched->status_ns = clock_boot_ns();
-    buffer_free(&problems);
+    buffer_free(&watched->problems);
+    watched->problems = problems;
+    set_state(watched,
+              problems.size > 0      ? QUEUE_STATE_UNHEALTHY
+              : status.paused_ms > 0 ? QUEUE_STATE_PAUSED
+                                     : QUEUE_STATE_HEALTHY,
+              "");
+    if (watched->wants_sample) {
+        samples_add(&watched->samples, &watched->status, boot_ms());
+        watched->wants_sample = false;
+    }
 }
 
 static void forget_status(struct watched *watched, enum queue_state state, const char *why,
@@ -169,7 +153,7 @@ static void forget_status(struct watched *watched, enum queue_state state, const
 
     (void)snprintf(reason, sizeof reason, "%s; %s", why, advice);
     set_state(watched, state, reason);
-    put_json(&watched->status, NULL);
+    drop_status(watched);
 }
 
 /* Whether it is an array of at least that many elements in the protocol that leat speaks. */
@@ -182,7 +166,6 @@ static bool is_answer(const struct redisReply *reply, size_t elements)
 
 static void read_status(struct watched *watched, const struct redisReply *reply)
 {
-    struct status status;
     char why[256];
     enum redis_error error = redis_error_of_reply(reply, 0, "status", why, sizeof why);
 
@@ -191,12 +174,8 @@ static void read_status(struct watched *watched, const struct redisReply *reply)
     } else if (!is_answer(reply, STATUS_ELEMENTS)) {
         forget_status(watched, QUEUE_STATE_FAILED, "the queue's library is of another version",
                       "install the same version everywhere");
-    } else if (status_read(reply, watched->config->queue.lease_ms, &status) == 0) {
-        note_status(watched, &status);
-        if (watched->samples) {
-            add_sample(watched, &status);
-        }
-        status_free(&status);
+    } else {
+        note_status(watched, reply);
     }
 }
 
@@ -204,11 +183,7 @@ static void read_status(struct watched *watched, const struct redisReply *reply)
 static void count_answer(struct watched *watched, const struct redisReply *reply)
 {
     watched->broken |= !reply;
-    if (--watched->awaited > 0) {
-        return;
-    }
-    watched->took_ns = clock_boot_ns() - watched->begun_ns;
-    if (!watched->broken) {
+    if (--watched->awaited == 0 && !watched->broken) {
         watched->refreshed(watched->context);
     }
 }
@@ -221,6 +196,12 @@ static void on_status(void *context, const struct redisReply *reply)
         read_status(watched, reply);
     }
     count_answer(watched, reply);
+}
+
+static void put_json(json_t **place, json_t *value)
+{
+    json_decref(*place);
+    *place = value;
 }
 
 static void on_list(void *context, const struct redisReply *reply)
@@ -257,9 +238,12 @@ static void on_lanes(void *context, const struct redisReply *reply)
         reply->element[2]->type == REDIS_REPLY_ARRAY && walk->lanes.most > 0 &&
         lanes_keep(&walk->lanes, reply->element[2]) == 0) {
         bool ends = reply->element[1]->len == 0;
-        if (ends || !walk->whole) {
-            put_json(&walk->shown, lanes_json(&walk->lanes));
-            walk->whole = ends;
+        walk->known = true;
+        if (ends) {
+            lanes_free(&walk->last);
+            walk->last = walk->lanes;
+            walk->lanes = (struct lanes){0};
+            walk->whole = true;
         }
         buffer_clear(&walk->cursor);
         if (ends || buffer_append(&walk->cursor, reply->element[1]->str, reply->element[1]->len)) {
@@ -288,6 +272,54 @@ static void ask(struct watched *watched, struct command *command, connection_cal
     }
 }
 
+/* ---- parts */
+
+/* The time of Redis, which is asked for before and after a part. */
+static void on_time(void *context, const struct redisReply *reply)
+{
+    struct part *part = context;
+    int64_t seconds, us, took_ns;
+
+    if (reply && value_number_at(reply, 0, &seconds) == 0 && value_number_at(reply, 1, &us) == 0) {
+        us += seconds * US_PER_S;
+        if (part->before_us == 0) {
+            part->before_us = us;
+        } else {
+            took_ns = (us - part->before_us) * NS_PER_US;
+            part->cost_ns = took_ns < part->last_ns ? took_ns : part->last_ns;
+            part->last_ns = took_ns;
+        }
+    }
+    count_answer(part->watched, reply);
+}
+
+static void ask_time(struct part *part)
+{
+    struct command command = {0};
+
+    COMMAND_BEGIN(&command, "TIME");
+    ask(part->watched, &command, on_time, part);
+}
+
+static void ask_status(struct watched *watched)
+{
+    struct command command = {0};
+
+    queue_status(&command, &watched->queue);
+    ask(watched, &command, on_status, watched);
+}
+
+static void ask_lanes(struct watched *watched)
+{
+    struct command command = {0};
+
+    if (watched->walk.lanes.most == 0) {
+        begin_walk(&watched->walk);
+    }
+    queue_lanes(&command, &watched->queue, buffer_bytes(&watched->walk.cursor), LANES_PAGE);
+    ask(watched, &command, on_lanes, watched);
+}
+
 static void ask_lists(struct watched *watched)
 {
     struct command command = {0};
@@ -296,40 +328,39 @@ static void ask_lists(struct watched *watched)
         queue_list(&command, &watched->queue, kinds[i].what, kinds[i].cursor, kinds[i].rows, false);
         ask(watched, &command, on_list, &watched->lists[i]);
     }
-    if (watched->walk.lanes.most == 0) {
-        begin_walk(&watched->walk);
-    }
-    queue_lanes(&command, &watched->queue, buffer_bytes(&watched->walk.cursor), LANES_PAGE);
-    ask(watched, &command, on_lanes, watched);
 }
 
-static bool is_due(const struct watched *watched, int64_t last_ns, int64_t now_ns)
+static bool is_due(const struct part *part, int64_t now_ns)
 {
-    int64_t interval_ns = watched->took_ns * SHARE;
+    int64_t interval_ns = part->cost_ns * SHARE;
 
     if (interval_ns < LEAST_INTERVAL_NS) {
         interval_ns = LEAST_INTERVAL_NS;
+    } else if (interval_ns > MOST_INTERVAL_NS) {
+        interval_ns = MOST_INTERVAL_NS;
     }
-    return last_ns == 0 || now_ns - last_ns >= interval_ns;
+    return part->asked_ns == 0 || now_ns - part->asked_ns >= interval_ns;
 }
 
-void watched_refresh(struct watched *watched, bool lists)
+void watched_refresh(struct watched *watched, enum watched_part part)
 {
+    static void (*const asks[WATCHED_PARTS])(struct watched * watched) = {
+        [WATCHED_STATUS] = ask_status, [WATCHED_LANES] = ask_lanes, [WATCHED_LISTS] = ask_lists};
     int64_t now_ns = clock_boot_ns();
-    struct command command = {0};
 
-    lists = lists && is_due(watched, watched->lists_ns, now_ns);
-    if (watched->awaited > 0 || !watched->link || !link_is_up(watched->link) ||
-        (!lists && !is_due(watched, watched->begun_ns, now_ns))) {
+    if (watched->awaited > 0 || !watched->link || !link_is_up(watched->link)) {
         return;
     }
     watched->broken = false;
-    watched->begun_ns = now_ns;
-    queue_status(&command, &watched->queue);
-    ask(watched, &command, on_status, watched);
-    if (lists) {
-        watched->lists_ns = now_ns;
-        ask_lists(watched);
+    for (size_t i = 0; i <= (size_t)part; i++) {
+        struct part *one = &watched->parts[i];
+        if (is_due(one, now_ns)) {
+            one->asked_ns = now_ns;
+            one->before_us = 0;
+            ask_time(one);
+            asks[i](watched);
+            ask_time(one);
+        }
     }
 }
 
@@ -340,8 +371,8 @@ bool watched_is_refreshing(const struct watched *watched)
 
 void watched_sample(struct watched *watched)
 {
-    watched->samples = true;
-    watched_refresh(watched, false);
+    watched->wants_sample = true;
+    watched_refresh(watched, WATCHED_STATUS);
 }
 
 static void on_changed(void *context, enum redis_error error, const char *why)
@@ -351,8 +382,10 @@ static void on_changed(void *context, enum redis_error error, const char *why)
 
     watched->starting = false;
     if (error == REDIS_ERROR_NONE) {
-        watched->begun_ns = watched->lists_ns = 0;
-        watched_refresh(watched, starting);
+        for (size_t i = 0; i < WATCHED_PARTS; i++) {
+            watched->parts[i].asked_ns = 0;
+        }
+        watched_refresh(watched, starting ? WATCHED_LISTS : WATCHED_STATUS);
         return;
     }
     forget_status(watched, queue_state_of_error(error), why, redis_error_advice(error, false));
@@ -361,13 +394,29 @@ static void on_changed(void *context, enum redis_error error, const char *why)
 
 /* ---- JSON */
 
+const struct status *watched_status(const struct watched *watched)
+{
+    return watched->reply ? &watched->status : NULL;
+}
+
+/* The first walk shows before it is whole. */
+const struct lanes *watched_lanes(const struct watched *watched)
+{
+    const struct walk *walk = &watched->walk;
+
+    return !walk->known ? NULL : walk->whole ? &walk->last : &walk->lanes;
+}
+
 json_t *watched_summary(const struct watched *watched)
 {
-    json_t *object = json_pack("{s:s, s:s, s:O?}", "queue", watched->name, "state",
-                               queue_state_name(watched->state), "status", watched->status);
+    json_t *object =
+        json_pack("{s:s, s:s}", "queue", watched->name, "state", queue_state_name(watched->state));
 
+    output_put(&object, "status",
+               watched->reply ? status_json(&watched->status, &watched->problems, watched->name)
+                              : json_null());
     output_put_bytes(&object, "reason", buffer_bytes(&watched->reason));
-    if (watched->status) {
+    if (watched->reply) {
         output_put(&object, "age_ms",
                    json_integer((clock_boot_ns() - watched->status_ns) / CLOCK_NS_PER_MS));
     }
@@ -389,12 +438,13 @@ static void add_rows(json_t **object, const char *name, json_t *rows)
 json_t *watched_page(const struct watched *watched)
 {
     json_t *object = watched_summary(watched);
+    const struct lanes *lanes = watched_lanes(watched);
 
-    for (size_t i = 0; i < LISTS && watched->status; i++) {
+    for (size_t i = 0; i < LISTS && watched->reply; i++) {
         add_rows(&object, kinds[i].name, watched->lists[i].rows);
     }
-    if (watched->status && watched->walk.shown) {
-        output_put(&object, "lanes", json_incref(watched->walk.shown));
+    if (watched->reply && lanes) {
+        output_put(&object, "lanes", lanes_json(lanes));
         output_put(&object, "lanes_whole", json_boolean(watched->walk.whole));
     }
     return object;
@@ -402,7 +452,7 @@ json_t *watched_page(const struct watched *watched)
 
 json_t *watched_series(const struct watched *watched, bool day)
 {
-    return ring_json(day ? &watched->day : &watched->hour, boot_ms());
+    return ring_json(day ? &watched->samples.day : &watched->samples.hour, boot_ms());
 }
 
 const char *watched_name(const struct watched *watched)
@@ -471,9 +521,11 @@ struct watched *watched_new(struct ev_loop *loop, const char *name, watched_refr
     }
     watched->refreshed = refreshed;
     watched->context = context;
-    watched->hour.step_ms = HOUR_STEP_MS;
-    watched->day.step_ms = DAY_STEP_MS;
-    watched->samples = true;
+    watched->wants_sample = true;
+    samples_init(&watched->samples);
+    for (size_t i = 0; i < WATCHED_PARTS; i++) {
+        watched->parts[i].watched = watched;
+    }
     for (size_t i = 0; i < LISTS; i++) {
         watched->lists[i].watched = watched;
     }
@@ -495,9 +547,10 @@ void watched_free(struct watched *watched)
     for (size_t i = 0; i < LISTS; i++) {
         json_decref(watched->lists[i].rows);
     }
-    json_decref(watched->status);
-    json_decref(watched->walk.shown);
+    drop_status(watched);
+    buffer_free(&watched->problems);
     lanes_free(&watched->walk.lanes);
+    lanes_free(&watched->walk.last);
     buffer_free(&watched->walk.cursor);
     buffer_free(&watched->reason);
     queue_free(&watched->queue);

@@ -13,8 +13,18 @@
 #include "redis/connection/connection.h"
 
 struct ev_loop;
+struct lanes;
 struct queue;
+struct status;
 struct watched;
+
+/* What a refresh asks Redis for. */
+enum watched_part {
+    WATCHED_STATUS,
+    WATCHED_LANES, /* a page of lanes */
+    WATCHED_LISTS, /* the beginnings of lists of tasks */
+    WATCHED_PARTS
+};
 
 /* A refresh has ended, well or not. */
 typedef void watched_refreshed(void *context);
@@ -32,15 +42,21 @@ const char *watched_name(const struct watched *watched);
 /* Its keys, for calls. */
 const struct queue *watched_queue(const struct watched *watched);
 
-/* Asks Redis for the status, and with lists also for tasks and lanes, if that was not done in the
- * last second. Does nothing if it is being done, or if Redis is away. */
-void watched_refresh(struct watched *watched, bool lists);
+/* Asks Redis for the status and all parts up to this one, each if that was not done in the last
+ * second, or for a longer time if it takes Redis long. Does nothing if it is being done, or if
+ * Redis is away. */
+void watched_refresh(struct watched *watched, enum watched_part part);
 
 /* True while an answer is awaited that watched_refresh has asked for, or the first connection. */
 bool watched_is_refreshing(const struct watched *watched);
 
 /* Asks for the status, and adds it to the rings when it comes. */
 void watched_sample(struct watched *watched);
+
+/* The last status, and the longest lanes; NULL: not known. They are valid until control returns to
+ * the event loop. */
+const struct status *watched_status(const struct watched *watched);
+const struct lanes *watched_lanes(const struct watched *watched);
 
 /* {"queue", "state", "reason", "age_ms", "status": as leat status --json, or null}. These return
  * NULL without memory. */

@@ -28,6 +28,19 @@ void histogram_read(const struct status *status, enum figures_histogram histogra
     }
 }
 
+bool histogram_subtract(struct histogram *histogram, const struct histogram *earlier)
+{
+    bool fine = true;
+
+    for (size_t i = 0; i < histogram->count; i++) {
+        histogram->buckets[i] -= earlier->buckets[i];
+        fine = fine && histogram->buckets[i] >= 0;
+    }
+    histogram->total -= earlier->total;
+    histogram->sum -= earlier->sum;
+    return fine;
+}
+
 int64_t histogram_quantile(const struct histogram *histogram, double share)
 {
     double wanted = share * (double)histogram->total, before = 0;

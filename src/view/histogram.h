@@ -5,6 +5,7 @@
 #ifndef LEAT_VIEW_HISTOGRAM_H
 #define LEAT_VIEW_HISTOGRAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,10 @@ struct histogram {
 /* Reads one; it is empty if the library is an older one. */
 void histogram_read(const struct status *status, enum figures_histogram histogram,
                     struct histogram *out);
+
+/* Takes away what an earlier reading of the same histogram had, so that the values since then are
+ * left. Returns false if the earlier one had more: the queue was created again. */
+bool histogram_subtract(struct histogram *histogram, const struct histogram *earlier);
 
 /* About the value below which this share (0 to 1) of the values is, in µs or bytes; 0 if there is
  * none. It is exact to the width of its bucket: bounds grow by 2 or 2.5. */

@@ -211,9 +211,23 @@ async function get(path, parameters) {
     throw new Refused();
   }
   if (!answer.ok) {
-    throw new Error((await answer.text()).trim());
+    throw Object.assign(new Error((await answer.text()).trim()), {status: answer.status});
   }
   return answer.json();
+}
+
+// A question to a queue, which answers only some in a second.
+async function ask(path, parameters) {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await get(path, parameters);
+    } catch (error) {
+      if (error.status !== 429 || tries === 5) {
+        throw error;
+      }
+      await new Promise((resolve) => { setTimeout(resolve, 600); });
+    }
+  }
 }
 
 // ---- plots
@@ -233,6 +247,19 @@ function ceiling(value) {
   const size = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 5, 10].find((one) => one * size >= value) * size;
 }
+
+// The least of these times that is not below the value: labels at it and at its half are whole numbers.
+function timeCeiling(ms) {
+  const times = [1, 2, 4, 10, 20, 40, 100, 200, 400, 1e3, 2e3, 4e3, 10e3, 20e3, 60e3, 120e3, 240e3, 600e3, 1200e3, 3600e3,
+    7200e3, 14400e3, 43200e3, 86400e3, 172800e3];
+  return times.find((one) => one >= ms) || Math.ceil(ms / 345600e3) * 345600e3;
+}
+
+function timeText(ms) {
+  return ms > 0 && ms < 10 ? Number(ms.toFixed(1)) + 'ms' : spanText(ms);
+}
+
+const numbers = {text: short, ceiling}, times = {text: timeText, ceiling: timeCeiling};
 
 function pathOf(values, top, closed) {
   let path = '', start = -1;
@@ -255,8 +282,8 @@ function pathOf(values, top, closed) {
   return path;
 }
 
-// lines: [{name: of the series, title, kind: colour}]
-function chart(title, lines, unit) {
+// lines: [{name: of the series, title, kind: colour}]; scale: numbers or times
+function chart(title, lines, scale) {
   const drawing = svg('svg', {viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', 'aria-hidden': 'true'});
   [0, .5, 1].forEach((part) => drawing.append(svg('line', {class: 'grid', x1: 0, x2: WIDTH, y1: part * HEIGHT,
     y2: part * HEIGHT})));
@@ -276,10 +303,10 @@ function chart(title, lines, unit) {
     label.style.top = (1 - part) * 9 + 'rem';
     return label;
   });
-  const times = [el('span'), el('span'), el('span', {textContent: 'now'})];
+  const ages = [el('span'), el('span'), el('span', {textContent: 'now'})];
   const figure = el('figure', {className: 'chart', tabIndex: 0, role: 'img'},
     el('figcaption', {}, el('strong', {textContent: title}), ...keys, when),
-    el('div', {className: 'plot'}, ...axis, drawing, el('div', {className: 'x'}, ...times)));
+    el('div', {className: 'plot'}, ...axis, drawing, el('div', {className: 'x'}, ...ages)));
   let data = null, at = -1;
   function show() {
     if (!data) {
@@ -289,7 +316,7 @@ function chart(title, lines, unit) {
     lines.forEach((line, i) => {
       const list = data[line.name];
       const value = at >= 0 ? list[at] : list.reduce((last, one) => one === null ? last : one, null);
-      values[i].data = value === null ? '–' : short(value) + (unit || '');
+      values[i].data = value === null ? '–' : scale.text(value);
     });
     setText(when, at >= 0 ? spanText((size - at) * data.step_ms) + ' ago' : '');
     cursor.classList.toggle('hidden', at < 0);
@@ -323,15 +350,15 @@ function chart(title, lines, unit) {
   });
   function update(next) {
     data = next;
-    const top = ceiling(Math.max(...lines.map((line) => Math.max(0, ...data[line.name]))));
+    const top = scale.ceiling(Math.max(...lines.map((line) => Math.max(0, ...data[line.name]))));
     lines.forEach((line, i) => {
       paths[i].stroke.setAttribute('d', pathOf(data[line.name], top, false));
       paths[i].area.setAttribute('d', i === 0 ? pathOf(data[line.name], top, true) : '');
     });
-    [0, top / 2, top].forEach((value, i) => setText(axis[i], short(value) + (value > 0 && unit ? unit : '')));
+    [0, top / 2, top].forEach((value, i) => setText(axis[i], scale.text(value)));
     const whole = data.step_ms * (WIDTH + 1);
-    setText(times[0], spanText(whole) + ' ago');
-    setText(times[1], spanText(whole / 2));
+    setText(ages[0], spanText(whole) + ' ago');
+    setText(ages[1], spanText(whole / 2));
     show();
   }
   return {node: figure, update};
@@ -435,7 +462,7 @@ function workersTable(queue) {
     plainColumn('Tasks/s', 'num wide', (row) => short(row.rate)),
     plainColumn('Done', 'num middle', (row) => row.succeeded === undefined ? '–' : count(row.succeeded)),
     plainColumn('Failed', 'num middle', (row) => row.failed === undefined ? '–' : count(row.failed)),
-    plainColumn('Seen', 'num', (row, now) => ageOf(row.beat_ms, now)),
+    plainColumn('Seen', 'num', (row, now) => ageOf(row.seen_ms, now)),
     plainColumn('Up', 'num wide', (row, now) => ageOf(row.started_ms, now)),
   ], (row) => row.host + ' ' + row.pid + ' ' + row.started_ms, 'No worker is registered for ' + safe(queue) + '.');
 }
@@ -468,6 +495,7 @@ function commandsPanel(queue) {
 function settingsPanel() {
   const list = el('dl');
   const frame = panel('Settings and totals', list);
+  setText(frame.note, 'Totals count since the queue was created.');
   const names = new Map();
   function set(name, value) {
     if (!names.has(name)) {
@@ -515,19 +543,11 @@ function searchForm(queue, show) {
   const form = el('form', {role: 'search', on: {submit: async (event) => {
     event.preventDefault();
     const text = input.value.trim();
-    for (let tries = 0; text; tries++) {
-      try {
-        show(text, await get('api/search', {queue, text}));
-        return;
-      } catch (error) {
-        if (error instanceof Refused || tries === 3) {
-          show(text, {error: error.message});
-          return;
-        }
-        await new Promise((resolve) => { setTimeout(resolve, 1100); });
-      }
+    try {
+      show(text, text ? await ask('api/search', {queue, text}) : null);
+    } catch (error) {
+      show(text, {error: error.message || 'The board does not answer.'});
     }
-    show('', null);
   }}}, input, el('button', {className: 'box', type: 'submit', textContent: 'Search'}));
   return form;
 }
@@ -553,13 +573,21 @@ function foundPanel() {
   }};
 }
 
+// Half of the attempts waited or took at most p50, 95 % at most p95.
+function percentilesChart(title, name) {
+  return chart(title, [{name: name + '_p50_ms', title: 'p50', kind: 'a'}, {name: name + '_p95_ms', title: 'p95', kind: 'b'}],
+    times);
+}
+
 function plotsPanel() {
   const charts = [
-    chart('Ready', [{name: 'ready', title: 'ready', kind: 'a'}]),
-    chart('Running', [{name: 'running', title: 'running', kind: 'a'}]),
+    chart('Ready', [{name: 'ready', title: 'ready', kind: 'a'}], numbers),
+    chart('Running', [{name: 'running', title: 'running', kind: 'a'}], numbers),
     chart('Ends per second', [{name: 'succeeded', title: 'succeeded', kind: 'a'}, {name: 'retried', title: 'retried',
-      kind: 'b'}, {name: 'died', title: 'died', kind: 'c'}, {name: 'cancelled', title: 'cancelled', kind: 'd'}]),
-    chart('Delayed and dead', [{name: 'delayed', title: 'delayed', kind: 'a'}, {name: 'dead', title: 'dead', kind: 'c'}]),
+      kind: 'b'}, {name: 'died', title: 'died', kind: 'c'}, {name: 'cancelled', title: 'cancelled', kind: 'd'}], numbers),
+    percentilesChart('Waiting', 'waiting'), percentilesChart('Duration', 'duration'),
+    chart('Delayed and dead', [{name: 'delayed', title: 'delayed', kind: 'a'}, {name: 'dead', title: 'dead', kind: 'c'}],
+      numbers),
   ];
   const buttons = [['hour', 'Last hour'], ['day', 'Last day']].map(([name, title]) =>
     el('button', {className: 'box', type: 'button', textContent: title, on: {click: () => choose(name)}}));
@@ -638,6 +666,8 @@ function queueView(queue) {
     more('delayed', (answer.delayed || []).length, status.figures.delayed + status.figures.retrying);
     more('dead', (answer.dead || []).length, status.figures.dead);
     more('lanes', (answer.lanes || []).length, status.figures.lanes);
+    setText(panels.workers.note, status.workers.length > 0 ? 'Slots are current; Done and Failed count since the start of ' +
+      'a worker, as of Seen' : '');
     Object.keys(lists).filter((name) => answer[name] === null).forEach((name) =>
       setText(panels[name].note, 'not known: Redis refused the list, or its library is older'));
   }
@@ -726,7 +756,7 @@ async function openTask(task) {
     el('button', {className: 'box', type: 'button', textContent: 'Close', on: {click: () => dialog.close()}})), body);
   dialog.showModal();
   try {
-    const found = await get('api/task', {queue, id: task.state === 'dead' ? task.dead_id || task.tid : task.tid});
+    const found = await ask('api/task', {queue, id: task.state === 'dead' ? task.dead_id || task.tid : task.tid});
     if (found.tid) {
       setBadge(badge, safe(found.state));
       body.replaceChildren(...taskBody(found, queue).filter((one) => one));
@@ -818,8 +848,17 @@ async function tick() {
   timer = setTimeout(tick, document.hidden ? PERIOD_MS * 5 : PERIOD_MS);
 }
 
+// The queue that the address names; somebody may have typed it.
+function queueOfAddress() {
+  try {
+    return location.hash.startsWith('#/queue/') ? decodeURIComponent(location.hash.slice(8)) : '';
+  } catch {
+    return '';
+  }
+}
+
 function go() {
-  const queue = location.hash.startsWith('#/queue/') ? decodeURIComponent(location.hash.slice(8)) : '';
+  const queue = queueOfAddress();
   seriesAt = 0;
   if (dialog.open) {
     dialog.close();

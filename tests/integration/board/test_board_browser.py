@@ -57,7 +57,7 @@ def test_it_shows_what_leat_status_tells(page, leat, daemon, folder):
     assert shown()['running'] == 1 and shown()['delayed'] == 1
     wait_until(lambda: len(page.rows('Dead letters')) == 7)
     [worker] = page.rows('Workers')
-    assert worker[1] == 'running' and worker[2] == '1 / 4'
+    assert worker[1] == 'running' and worker[2] == '1 / 4' and '–' not in worker
     (folder / 'go').touch()
     wait_until(lambda: shown()['running'] == 0 and not page.rows('Running'), message=page.text)
     assert page.errors() == []
@@ -99,9 +99,10 @@ def test_it_works_at_every_width(page, queue):
             assert page.run('return document.documentElement.scrollWidth') <= width, (width, scheme)
             assert page.run('''return [...document.querySelectorAll('main .panel')].filter((one) =>
                 one.scrollWidth > one.clientWidth + 1).map((one) => one.ariaLabel)''') == [], (width, scheme)
-            titles = page.run('return [...document.querySelectorAll("main h2")].map((one) => one.textContent)')
-            assert {'History', 'Running', 'Workers', 'Waiting longest', 'Longest lanes',
-                    'Newest dead letters'} <= set(titles)
+            titles = page.run('''return [...document.querySelectorAll('main h2, .chart strong')].map(
+                (one) => one.textContent)''')
+            assert {'History', 'Ready', 'Ends per second', 'Waiting', 'Duration', 'Delayed and dead', 'Running',
+                    'Workers', 'Waiting longest', 'Longest lanes', 'Newest dead letters'} <= set(titles)
         grounds.add(page.run('return getComputedStyle(document.documentElement).backgroundColor'))
     assert len(grounds) == 2
 
@@ -136,7 +137,7 @@ def test_the_token_in_the_address(chromium, board, queue):
     wait_until(lambda: chromium.rows('Queues'), message=chromium.text)
     assert board.token not in chromium.run('return location.href')
     chromium.open('about:blank')
-    chromium.open(bare)
+    chromium.open(bare + '#/queue/%')
     wait_until(lambda: chromium.rows('Queues'), message=chromium.text)
 
 

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from harness.daemon import program
-from harness.polling import PATIENCE_S
+from harness.polling import PATIENCE_S, wait_until
 
 EX_USAGE, EX_OSERR, EX_CONFIG = 64, 71, 78
 
@@ -117,7 +117,7 @@ def test_tokens_that_are_wrong(running):
                   'Bearer {} ,', 'Bearer \0{}'):
         headers = [] if value is None else ['Authorization: ' + value.format(running.token)]
         for path in ('/api/queues', '/api/queue?queue=emails', '/api/task?queue=emails&id=1',
-                     '/api/search?queue=no&text=a', f'/api/queues?token={running.token}'):
+                     '/api/search?queue=no&text=a', '/metrics', f'/api/queues?token={running.token}'):
             answer = running.request(path, token=False, headers=headers)
             assert answer.status in (400, 401) and b'emails' not in answer.body, answer.data
     assert running.request('/healthz', token=False).body == b'ok\n'
@@ -171,6 +171,25 @@ def test_many_connections(running):
     for one in many:
         one.close()
     assert running.request('/healthz').status == 200
+
+
+def test_slow_clients(running):
+    """A client that sends a request byte by byte cannot keep its connection for long, and the board serves others
+    meanwhile."""
+    with running.connect() as slow:
+        slow.settimeout(0.5)
+        slow.sendall(b'GET / HTTP/1.1\r\nHost: localhost\r\nX: ')
+
+        def ended():
+            assert running.request('/healthz').status == 200
+            try:
+                slow.sendall(b'a')
+                return slow.recv(100) == b''
+            except TimeoutError:
+                return False
+            except ConnectionError:
+                return True
+        wait_until(ended)
 
 
 def test_parameters(running):

@@ -63,7 +63,7 @@ def test_the_lists_are_those_of_leat_list(board, busy, leat):
 
 
 def test_the_newest_dead_letters_come_first(board, queue):
-    """Of many dead letters the page has the newest 25, the newest one first."""
+    """Of many dead letters the page has the newest 12, the newest one first."""
     queue.register('w1')
     queue.add(*[{'command': f'false {i}'} for i in range(40)])
     for task in queue.begin('w1', 40):
@@ -71,7 +71,7 @@ def test_the_newest_dead_letters_come_first(board, queue):
     board.start()
     dead = board.get('queue', queue='emails')['dead']
     ids = [tuple(map(int, row['dead_id'].split('-'))) for row in dead]
-    assert len(dead) == 25 and ids == sorted(ids, reverse=True)
+    assert len(dead) == 12 and ids == sorted(ids, reverse=True)
 
 
 def test_one_task(board, busy, leat):
@@ -89,11 +89,7 @@ def test_one_task(board, busy, leat):
 
 
 def search(board, text):
-    def answered():
-        answer = board.request(f'/api/search?queue=emails&text={text}')
-        assert answer.status in (200, 429), answer.data
-        return answer.status == 200 and answer.json()
-    return wait_until(answered)
+    return board.get('search', queue='emails', text=text)
 
 
 def test_search(board, busy):
@@ -108,7 +104,7 @@ def test_search(board, busy):
     assert 'a' in [row['command'] for row in search(board, 'x')['tasks']]
     nothing = search(board, 'nosuchthing')
     assert nothing['tasks'] == [] and nothing['looked_at'] >= 5
-    assert board.request('/api/search?queue=emails&text=a').headers.get('retry-after') == '1'
+    wait_until(lambda: board.request('/api/search?queue=emails&text=a').headers.get('retry-after') == '1')
 
 
 def test_hostile_bytes(board, queue):
@@ -125,6 +121,18 @@ def test_hostile_bytes(board, queue):
     assert len(page['lanes']) >= len(HOSTILE) - 1  # the next task of one lane is in no lane
     for row in page['ready']:
         assert board.get('task', queue='emails', id=row['tid'])['tid'] == row['tid']
+
+
+def test_questions_are_few(board, busy):
+    """A client that asks for tasks as fast as it can is answered ten times a second at most."""
+    board.start()
+    board.get('queue', queue='emails')
+    begin, end = busy.now(), 0
+    answered = 0
+    for _ in range(60):
+        answered += board.request('/api/task?queue=emails&id=order-17').status == 200
+        end = busy.now()
+    assert 1 <= answered <= (end - begin) / 100 + 1
 
 
 def test_a_queue_that_is_away(board, queue, redis_servers, folder):
@@ -168,6 +176,20 @@ def test_one_snapshot_for_all_who_look(board, busy, client):
     assert calls <= 8 * (seconds + 1) + 1
 
 
+def test_a_costly_queue_is_asked_less(board, busy, client):
+    """The longer Redis takes to answer, the less often it is asked: a list that is long to read is not read each
+    second."""
+    busy.redis.hset(busy.running, mapping={f'junk {i}': 'x' * 50 for i in range(50000)})
+    board.start()
+    board.get('queue', queue='emails')
+    begin = client.time()[0]
+    reads = client.info('commandstats')['cmdstat_fcall_ro']['calls']
+    while client.time()[0] < begin + 6:
+        assert board.get('queue', queue='emails')['status']
+    reads = client.info('commandstats')['cmdstat_fcall_ro']['calls'] - reads
+    assert reads <= 30  # of 8 functions each second, 6 are lists, which were read twice
+
+
 def test_the_rings(board, busy):
     """The last hour and day come as 360 points each, the newest one at the end; what was not seen is null."""
     board.start()
@@ -177,6 +199,29 @@ def test_the_rings(board, busy):
     for ring in (hour, day):
         assert {len(values) for values in ring.values() if isinstance(values, list)} == {360}
         assert [ring[name][-1] for name in ('ready', 'dead', 'delayed')] == [3, 1, 2] and ring['ready'][0] is None
+
+
+def metrics(board, accept='text/plain'):
+    """The lines of samples, but of what changes from moment to moment; and the type."""
+    answer = board.request('/metrics', headers=[f'Accept: {accept}'])
+    assert answer.status == 200, answer.data
+    lines = answer.body.decode().splitlines()
+    return [line for line in lines if line[0] != '#' and 'oldest' not in line], answer.headers['content-type']
+
+
+def test_metrics(board, busy, leat, folder):
+    """Prometheus gets what leat metrics prints, for all queues, in the format that it asks for, with the token
+    only. A queue that cannot be read has leat_up 0."""
+    board.add('gone', {'socket': str(folder / 'none.sock')}).start()
+    wait_until(lambda: board.get('queue', queue='emails').get('lanes_whole'))
+    theirs = [line for line in leat('metrics').stdout.splitlines() if line[0] != '#' and 'oldest' not in line]
+    mine, kind = metrics(board, 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5')
+    assert set(mine) - set(theirs) == {'leat_up{queue="gone"} 0'} and set(theirs) <= set(mine)
+    assert kind == 'application/openmetrics-text; version=1.0.0; charset=utf-8'
+    mine, kind = metrics(board)
+    assert set(theirs) <= set(mine) and kind == 'text/plain; version=0.0.4; charset=utf-8'
+    answer = board.request('/metrics', token=False)
+    assert answer.status == 401 and b'emails' not in answer.body
 
 
 def test_the_user_of_the_board(board, busy, client, redis_server):

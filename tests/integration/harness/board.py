@@ -73,6 +73,10 @@ class Board:
     def token(self):
         return self.token_file.read_text().strip()
 
+    @property
+    def port(self):
+        return int(re.search(r':(\d+)/', self.url)[1])
+
     def connect(self):
         where = self.url
         if where.startswith('unix:'):
@@ -80,7 +84,7 @@ class Board:
             one.settimeout(4 * PATIENCE_S)
             one.connect(where[5:])
             return one
-        return socket.create_connection(('127.0.0.1', int(re.search(r':(\d+)/', where)[1])), 4 * PATIENCE_S)
+        return socket.create_connection(('127.0.0.1', self.port), 4 * PATIENCE_S)
 
     def send(self, data):
         """Sends these bytes, and reads until the board closes the connection."""
@@ -107,8 +111,11 @@ class Board:
         return self.send('\r\n'.join([*lines, '', '']).encode())
 
     def get(self, what, **parameters):
-        """The JSON of /api/WHAT."""
-        return self.request(f'/api/{what}?{urlencode(parameters, quote_via=quote)}').json()
+        """The JSON of /api/WHAT; asks again while there are too many questions."""
+        def answered():
+            answer = self.request(f'/api/{what}?{urlencode(parameters, quote_via=quote)}')
+            return answer if answer.status != 429 else None
+        return wait_until(answered).json()
 
     def close(self):
         if self.process:

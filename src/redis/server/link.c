@@ -1,7 +1,7 @@
 /*
- * The connection of the board to the Redis of one queue.
+ * A connection to the Redis of one queue.
  */
-#include "board/link.h"
+#include "redis/server/link.h"
 
 #include <ev.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /*
- * The connection of the board to the Redis of one queue. It is opened again whenever it breaks, on
- * the server that sentinels or a Cluster name.
+ * A connection to the Redis of one queue that is opened again whenever it breaks, on the server
+ * that sentinels or a Cluster name.
  */
-#ifndef LEAT_BOARD_LINK_H
-#define LEAT_BOARD_LINK_H
+#ifndef LEAT_REDIS_SERVER_LINK_H
+#define LEAT_REDIS_SERVER_LINK_H
 
 #include <stdbool.h>
 
