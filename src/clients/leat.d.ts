@@ -1,9 +1,10 @@
-/** Adds tasks to leat's queues, waits for their results, and cancels them. See leat-protocol(7) for the fields. */
+/** Adds tasks to leat's queues, waits for their results, and cancels them; serves as a resident process. See
+ * leat-protocol(7) for the fields of a task, and RESIDENT PROCESSES in leatd(8). */
 
 /** A duration such as '5m', or milliseconds. */
 export type Duration = string | number;
 
-/** A connected client of the package redis (4 or 5) or ioredis (5). */
+/** A connected client of the package redis (4 to 6) or ioredis (5 or 6). */
 export interface Client {
   duplicate(): any;
   call?: unknown;
@@ -113,3 +114,37 @@ export class Refused extends Error {}
 
 /** The queue is at its length limit; add the task later. */
 export class Full extends Error {}
+
+/** An attempt of a task, which leatd has handed to this process. */
+export interface Attempt {
+  tid: string;
+  /** The label that the producer chose. */
+  id: string | null;
+  /** From 1. */
+  attempt: number;
+  maxAttempts: number;
+  /** Greater than in all earlier runs of the task; see FENCING in leatd(8). */
+  fence: number;
+  enqueuedAt: Date;
+  /** When the attempt times out. */
+  deadline: Date | null;
+  /** A Buffer. */
+  payload: Uint8Array;
+  /** All other fields. */
+  fields: Record<string, string>;
+}
+
+/** The loop of a resident process, for [task] resident = yes and batch_format = json. Calls work for each task; with
+ * [task] batch greater than 1, for up to that many at a time. Resolves when leatd ends the process. If work returns, the
+ * task has succeeded, whatever it returns. If it throws, the attempt has failed, and the error is the reason; see also
+ * Dead and Exit. */
+export function serve(work: (attempt: Attempt) => unknown): Promise<void>;
+
+/** Throw it in a handler: the task becomes a dead letter at once. */
+export class Dead extends Error {}
+
+/** Throw it in a handler: the attempt ends as a process with this exit status, so the rules of [retry] apply. */
+export class Exit extends Error {
+  constructor(status: number, reason?: string);
+  readonly status: number;
+}

@@ -7,8 +7,17 @@
  *   const task = await queue.add('make thumbs', { env: { SIZE: 640 }, lane: 'alice', resultTtl: '1h' });
  *   console.log((await task.wait(60_000)).stdout);
  *
- * leat-protocol(7) explains the fields of a task. */
+ * leat-protocol(7) explains the fields of a task.
+ *
+ * A resident process does tasks itself; it needs no client. RESIDENT PROCESSES in leatd(8) has the rules:
+ *
+ *   const { serve } = require('leat');
+ *
+ *   serve(async (attempt) => console.log(String(attempt.payload), attempt.fields.SIZE)); */
 'use strict';
+
+const fs = require('fs');
+const readline = require('readline');
 
 const SUFFIXES = ['bell', 'waiting', 'delayed', 'names', 'conf', 'stats', 'lanes', 'laned', 'go', 'running',
   'dead', 'workers', 'cancel', 'awaited'];
@@ -17,6 +26,8 @@ const FIELDS = new Set(['command', 'payload', 'id', 'unique', 'unique_for', 'uni
   'pids_max', 'cpu_max', 'cpu_weight', 'io_weight', 'traceparent', 'tracestate', 'baggage']);
 const DURATIONS = new Set(['unique_for', 'delay', 'timeout', 'result_ttl']);
 const BLOCK_MS = 20000; // the longest blocking read
+const REPORT = 3; // the descriptor for reports of a resident process
+const REASON = 500; // characters; a report has at most 4096 bytes
 
 /* The task is wrong; it was not added, and would not be if it was added again. */
 class Refused extends Error {}
@@ -188,4 +199,84 @@ class Queue {
   }
 }
 
-module.exports = { Queue, Task, Refused, Full };
+/* ---- resident processes */
+
+/* Throw it in a handler: the task becomes a dead letter at once. */
+class Dead extends Error {}
+Dead.prototype.name = 'Dead';
+
+/* Throw it in a handler: the attempt ends as a process with this exit status, so the rules of [retry] apply. */
+class Exit extends Error {
+  constructor(status, reason = '') {
+    super(reason);
+    this.status = status;
+  }
+}
+Exit.prototype.name = 'Exit';
+
+/* The number and the attempt of a record. */
+function attemptOf(line) {
+  let record = null;
+  try {
+    record = JSON.parse(line);
+  } catch { /* told below */ }
+  if (!record || !record.fields) {
+    throw new Error('serve: a record is no JSON; set [task] resident = yes, batch_format = json');
+  }
+  const { index, fields: { payload = '', ...fields }, base64 = {} } = record;
+  const bytes = base64.payload === undefined ? Buffer.from(payload) : Buffer.from(base64.payload, 'base64');
+  for (const [name, coded] of Object.entries(base64)) {
+    if (name !== 'payload') fields[name] = Buffer.from(coded, 'base64').toString();
+  }
+  return [index, {
+    tid: record.tid,
+    id: record.id ?? null,
+    attempt: record.attempt,
+    maxAttempts: record.max_attempts,
+    fence: record.fence,
+    enqueuedAt: new Date(record.enqueued_at * 1000),
+    deadline: record.deadline === undefined ? null : new Date(record.deadline * 1000),
+    payload: bytes,
+    fields,
+  }];
+}
+
+/* The report on an attempt that has ended with this error. An unexpected one is in the task's output, too. */
+function failureOf(error) {
+  let result = 'retry';
+  let reason = String(error);
+  if (error instanceof Exit || error instanceof Dead) {
+    result = error instanceof Exit ? `exit ${error.status}` : 'dead';
+    reason = error.message;
+  } else {
+    console.error(error);
+  }
+  return `${result} ${reason.replace(/\s+/g, ' ').slice(0, REASON)}`;
+}
+
+async function serve(work) {
+  if (!process.env.LEAT_BATCH) {
+    throw new Error('serve: leatd starts this program, with [task] resident = yes; leat try tries it');
+  }
+  const report = (line) => fs.writeSync(REPORT, `${line}\n`);
+  const one = async (index, attempt) => {
+    let result = 'ok';
+    try {
+      await work(attempt);
+    } catch (error) {
+      result = failureOf(error);
+    }
+    report(`${index} ${result}`);
+  };
+  const running = new Set();
+  const lines = readline.createInterface({ input: process.stdin });
+  report('ready');
+  for await (const line of lines) {
+    const done = one(...attemptOf(line));
+    running.add(done);
+    done.finally(() => running.delete(done));
+  }
+  await Promise.all(running);
+}
+
+module.exports = { Queue, Task, Refused, Full, Dead, Exit, serve };

@@ -7,24 +7,41 @@
     print(task.wait(60).stdout)
 
 AsyncQueue is the same for asyncio; its methods are coroutines. leat-protocol(7) explains the fields of a task.
+
+A resident process does tasks itself, one after the other:
+
+    def work(attempt):
+        print(attempt.payload, attempt.fields['SIZE'])
+
+    leat.serve(work)
+
+serve_async is the same for coroutines. RESIDENT PROCESSES in leatd(8) has the rules.
 """
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
 import os
 import re
+import sys
 import time
+import traceback
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, TypedDict, Union
+from datetime import datetime, timedelta, timezone
+from typing import (TYPE_CHECKING, Any, Awaitable, BinaryIO, Callable, Dict, Iterable, List, Mapping, Optional,
+                    Tuple, TypedDict, Union)
 
 import redis
 import redis.asyncio
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from typing_extensions import Unpack
 
-__all__ = ['AsyncQueue', 'AsyncTask', 'Fields', 'Full', 'Options', 'Queue', 'Refused', 'Result', 'Task']
+__all__ = ['AsyncQueue', 'AsyncTask', 'Attempt', 'Dead', 'Exit', 'Fields', 'Full', 'Options', 'Queue', 'Refused',
+           'Result', 'Task', 'serve', 'serve_async']
 
 Value = Union[str, bytes, int, float]
 Duration = Union[str, int, float, timedelta]  # '5m', or seconds
@@ -33,6 +50,8 @@ _SUFFIXES = ('bell', 'waiting', 'delayed', 'names', 'conf', 'stats', 'lanes', 'l
              'workers', 'cancel', 'awaited')
 _DURATIONS = {'delay', 'timeout', 'result_ttl', 'unique_for'}
 _BLOCK_S = 20.0  # the longest blocking read
+_REPORT = 3  # the descriptor for reports of a resident process
+_REASON = 500  # characters; a report has at most 4096 bytes
 
 
 class Options(TypedDict, total=False):
@@ -184,7 +203,7 @@ class _Base:
     def _block_ms(client: Any, deadline: Optional[float]) -> int:
         """For the next blocking read, or 0 if the time is over. The socket must not time out before it does."""
         longest = _BLOCK_S
-        patience = client.connection_pool.connection_kwargs.get('socket_timeout')
+        patience = client.get_connection_kwargs().get('socket_timeout')
         if patience:
             longest = min(longest, patience / 2)
         if deadline is not None:
@@ -211,10 +230,24 @@ class Queue(_Base):
     """A queue. It has the name of the stream, and may be used by several threads."""
 
     def __init__(self, name: str, client: Union[redis.Redis, str, None] = None, group: str = 'leat') -> None:
-        """client: a redis.Redis, or a URL; without it, that of $LEAT_REDIS, or the Redis of this host."""
+        """client: a redis.Redis or redis.RedisCluster, or a URL; without it, that of $LEAT_REDIS, or the Redis of
+        this host."""
         super().__init__(name, group)
+        self._opened = client is None or isinstance(client, str)
         self.client: Any = redis.Redis.from_url(client or _url()) \
             if client is None or isinstance(client, str) else client
+
+    def close(self) -> None:
+        """Closes the connections, unless the caller gave the client. A with statement does it, too."""
+        if self._opened:
+            self.client.close()
+
+    def __enter__(self) -> Queue:
+        return self
+
+    def __exit__(self, kind: Optional[type], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
 
     def _call(self, function: str, keys: List[str], *arguments: Any) -> Any:
         try:
@@ -282,10 +315,25 @@ class AsyncQueue(_Base):
 
     def __init__(self, name: str, client: Union[redis.asyncio.Redis, str, None] = None,
                  group: str = 'leat') -> None:
-        """client: a redis.asyncio.Redis, or a URL; without it, that of $LEAT_REDIS, or the Redis of this host."""
+        """client: a redis.asyncio.Redis or RedisCluster, or a URL; without it, that of $LEAT_REDIS, or the Redis
+        of this host."""
         super().__init__(name, group)
+        self._opened = client is None or isinstance(client, str)
         self.client: Any = redis.asyncio.Redis.from_url(client or _url()) \
             if client is None or isinstance(client, str) else client
+
+    async def close(self) -> None:
+        """As Queue.close; async with does it, too."""
+        if self._opened:
+            # the name since redis-py 5
+            await getattr(self.client, 'aclose', self.client.close)()
+
+    async def __aenter__(self) -> AsyncQueue:
+        return self
+
+    async def __aexit__(self, kind: Optional[type], error: Optional[BaseException],
+                        trace: Optional[TracebackType]) -> None:
+        await self.close()
 
     async def _call(self, function: str, keys: List[str], *arguments: Any) -> Any:
         try:
@@ -343,3 +391,123 @@ class AsyncTask:
     async def cancel(self) -> bool:
         """As Queue.cancel."""
         return await self.queue.cancel(self.tid)
+
+
+# ---- resident processes
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt of a task, which leatd has handed to this process."""
+
+    tid: str
+    id: Optional[str]      # the label that the producer chose
+    attempt: int           # from 1
+    max_attempts: int
+    fence: int             # greater than in all earlier runs of the task; see FENCING in leatd(8)
+    enqueued_at: datetime
+    deadline: Optional[datetime]  # when the attempt times out
+    payload: bytes
+    fields: Dict[str, str]  # all other fields; bytes that are not UTF-8 are as in os.environ
+
+
+class Dead(Exception):
+    """Raise it in a handler: the task becomes a dead letter at once."""
+
+
+class Exit(Exception):
+    """Raise it in a handler: the attempt ends as a process with this exit status: the rules of [retry] apply."""
+
+    def __init__(self, status: int, reason: str = '') -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+def _moment(seconds: Optional[float]) -> Optional[datetime]:
+    return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
+
+
+def _attempt(line: bytes) -> Tuple[int, Attempt]:
+    """The number and the attempt of a record."""
+    try:
+        record = json.loads(line)
+        index, fields = record['index'], record['fields']
+    except (ValueError, KeyError, TypeError):
+        raise RuntimeError('serve: a record is no JSON; set [task] resident = yes, batch_format = json') from None
+    coded = {name: base64.b64decode(value) for name, value in record.get('base64', {}).items()}
+    payload = coded.pop('payload', None) or fields.pop('payload', '').encode()
+    fields.update((name, os.fsdecode(value)) for name, value in coded.items())
+    return index, Attempt(record['tid'], record.get('id'), record['attempt'], record['max_attempts'],
+                          record['fence'], datetime.fromtimestamp(record['enqueued_at'], timezone.utc),
+                          _moment(record.get('deadline')), payload, fields)
+
+
+def _failure(error: Exception) -> str:
+    """The report on an attempt that has ended with this exception. An unexpected one is also in its output."""
+    if isinstance(error, Exit):
+        result, reason = f'exit {error.status}', str(error)
+    elif isinstance(error, Dead):
+        result, reason = 'dead', str(error)
+    else:
+        result, reason = 'retry', f'{type(error).__name__}: {error}'
+        traceback.print_exception(type(error), error, error.__traceback__)
+    return f'{result} {" ".join(reason.split())[:_REASON]}'
+
+
+def _begin() -> Tuple[BinaryIO, int]:
+    """Moves the records and the reports to descriptors of their own, so that programs which a task starts neither
+    read the one nor write the other. Returns both, and says that the process is ready."""
+    if 'LEAT_BATCH' not in os.environ:
+        raise RuntimeError('serve: leatd starts this program, with [task] resident = yes; leat try tries it')
+    records, report = os.fdopen(os.dup(0), 'rb'), os.dup(_REPORT)
+    os.close(_REPORT)
+    with open(os.devnull, 'rb') as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.write(report, b'ready\n')
+    return records, report
+
+
+def _end(report: int, index: int, result: str) -> None:
+    """Reports on a record, after its output."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.write(report, f'{index} {result}\n'.encode(errors='replace'))
+
+
+def serve(work: Callable[[Attempt], object]) -> None:
+    """The loop of a resident process, for [task] resident = yes and batch_format = json. Calls work(attempt) for
+    one task after the other, and returns when leatd ends the process. If work returns, the task has succeeded,
+    whatever it returns. If it raises an exception, the attempt has failed, and the exception is the reason; see
+    also Dead and Exit."""
+    records, report = _begin()
+    with records:
+        for line in records:
+            index, attempt = _attempt(line)
+            result = 'ok'
+            try:
+                work(attempt)
+            except Exception as error:
+                result = _failure(error)
+            _end(report, index, result)
+
+
+async def serve_async(work: Callable[[Attempt], Awaitable[object]]) -> None:
+    """As serve, for a coroutine function. With [task] batch greater than 1, it has up to that many tasks at a
+    time."""
+    async def one(index: int, attempt: Attempt) -> None:
+        result = 'ok'
+        try:
+            await work(attempt)
+        except Exception as error:
+            result = _failure(error)
+        _end(report, index, result)
+
+    records, report = _begin()
+    reader = asyncio.StreamReader(limit=sys.maxsize)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), records)
+    running: List[asyncio.Future[None]] = []
+    while line := await reader.readline():
+        running = [other for other in running if not other.done() or other.result()]
+        running.append(asyncio.ensure_future(one(*_attempt(line))))
+    await asyncio.gather(*running)
+    transport.close()

@@ -125,10 +125,12 @@ static int append_json(struct buffer *input, const struct task *task,
                        const struct batch_record *record)
 {
     enum { DIGITS = 13 }; /* a time has three decimals, and ten digits before them */
+    /* in ASCII, since some readers of lines, such as that of Node, end them at U+2028, too */
     json_t *object = describe_task(task, record, json_object(), json_object());
-    int result = object ? json_dump_callback(object, append_piece, input,
-                                             JSON_COMPACT | JSON_REAL_PRECISION(DIGITS))
-                        : -1;
+    int result =
+        object ? json_dump_callback(object, append_piece, input,
+                                    JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(DIGITS))
+               : -1;
     json_decref(object);
     /* jansson 2.14 ignores failures to write member names, but the buffer remembers them */
     return result || input->failed ? -1 : buffer_append(input, "\n", 1);

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -94,7 +95,7 @@ def clients(folder):
 
 def test_packages_of_the_clients(tmp_path):
     """The wheel's list has the hash of each member, and it can be imported from where pip would unpack it; the npm
-    tarball has the files that its description names."""
+    tarball has the files that its description names, and modules of both kinds can import it."""
     wheel, tarball = clients(tmp_path)
     with zipfile.ZipFile(wheel) as packed:
         [record] = [name for name in packed.namelist() if name.endswith(".dist-info/RECORD")]
@@ -112,6 +113,17 @@ def test_packages_of_the_clients(tmp_path):
     found = members(tarball)
     package = json.loads(found["package.json"][2])
     assert package["version"] == VERSION and {package["main"], package["types"], "README.md"} <= set(found)
+    if shutil.which("node"):
+        unpacked = tmp_path / "node_modules/leat"
+        unpacked.mkdir(parents=True)
+        for name, (_, _, data) in found.items():
+            (unpacked / name).write_bytes(data)
+        shown = "console.log(Queue.name, serve.name)"
+        for head in ("import { Queue, serve } from 'leat';", "const { Queue, serve } = require('leat');"):
+            kind = "module" if head.startswith("import") else "commonjs"
+            done = subprocess.run(["node", f"--input-type={kind}", "-e", head + shown], cwd=tmp_path,
+                                  capture_output=True, text=True, check=True)
+            assert done.stdout == "Queue serve\n"
 
 
 def test_packages_of_the_clients_are_reproducible(tmp_path):

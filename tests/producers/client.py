@@ -56,11 +56,12 @@ async def scenario(queue):
 
 async def main():
     socket, name, kind = sys.argv[1:]
-    queue = (leat.AsyncQueue if kind == 'async' else leat.Queue)(name, f'unix://{socket}')
-    seen = await scenario(queue)
     if kind == 'async':
-        # the name since redis-py 5
-        await getattr(queue.client, 'aclose', queue.client.close)()
+        async with leat.AsyncQueue(name, f'unix://{socket}') as queue:
+            seen = await scenario(queue)
+    else:
+        with leat.Queue(name, f'unix://{socket}') as queue:
+            seen = await scenario(queue)
     print(json.dumps(seen))
 
 

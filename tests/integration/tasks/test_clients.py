@@ -1,4 +1,5 @@
-"""The clients for Python and Node against a real worker: the same calls have the same results in each of them."""
+"""The clients for Python and Node against a real worker: the same calls have the same results in each of them, and
+their resident processes report the same."""
 import json
 import os
 import shutil
@@ -7,8 +8,10 @@ import sys
 
 import pytest
 
+from harness.batches import add
 from harness.daemon import ROOT
 from harness.node import node_modules
+from harness.tasks import records, wait_letters, wait_succeeded
 
 CLIENTS = ROOT / 'src/clients'
 PROGRAMS = ROOT / 'tests/producers'
@@ -49,6 +52,66 @@ def test_a_client(kind, redis_server, daemon, folder):
     assert 'env' in seen['unknown'][1] and 'UTF-8' in seen['bytes'][1]
 
 
+@pytest.fixture(params=['sync', 'async', 'node'])
+def handler(request):
+    """The command of a resident process with a client, and its kind."""
+    kind = request.param
+    if kind != 'node':
+        return f"PYTHONPATH='{CLIENTS}' exec {sys.executable} -B '{PROGRAMS}/serve.py' {kind}", kind
+    if not shutil.which('node'):
+        pytest.skip('no node here')
+    return f"NODE_PATH='{CLIENTS}' exec {shutil.which('node')} '{PROGRAMS}/serve.cjs'", kind
+
+
+def resident(command, **task):
+    return {'queue': {'concurrency': 1, 'lease': '5m'}, 'retry': {'max_attempts': 1, 'exit.65': 'dead'},
+            'task': {'command': command, 'resident': 'yes', 'batch_format': 'json', 'timeout': '10m',
+                     'resident_start_timeout': '10m', 'kill_grace': '1m', **task}}
+
+
+def test_a_handler(daemon, queue, handler):
+    """A resident process gets each attempt with its bytes and text, and the line separators of Unicode end no
+    record. Each way to fail has its cause and its reason. Programs that it starts read no records."""
+    command, kind = handler
+    worker = daemon(resident(command)).wait_ready()
+    good = add(queue, b'\xff\0', SIZE='640', id='label')
+    good += add(queue, 'a\u2028b', 'read', 'two words', SIZE='640')
+    wait_succeeded(queue, len(good))
+    separated = 'a\u2028b'.encode().hex()
+    output = [message.partition(' (task=')[0] for _, _, message in records(worker.log())
+              if 'stream=stdout' in message]
+    assert output == [f'{good[0]} label ff00 640', f'{good[1]} None {separated} 640',
+                      f'{good[2]} None {b"read".hex()} 640', f'{good[3]} None {b"two words".hex()} 640']
+    bad = [add(queue, payload, SIZE='0')[0] for payload in ('dead', 'exit', 'fail')]
+    found = {letter.own['leat.tid']: letter for letter in wait_letters(queue, 3)}
+    assert [found[tid].cause for tid in bad] == ['reported', 'exit', 'reported'] and found[bad[1]].status == '65'
+    assert found[bad[0]].reason == 'no way out' and found[bad[1]].reason == 'wrong data'
+    assert found[bad[2]].reason.startswith('TypeError: xxx' if kind == 'node' else "KeyError: 'xxx")
+    # where it happened
+    assert b'serve.' in found[bad[2]].tail('stderr') and found[bad[0]].tail('stderr') == b''
+    worker.terminate()
+    assert worker.wait_exit() == 0 and 'has not ended' not in worker.log()
+
+
+def test_a_handler_of_several_tasks(daemon, queue, handler):
+    """With a batch, coroutines have several tasks at a time: two that wait for each other end."""
+    command, kind = handler
+    daemon(resident(command, batch=4)).wait_ready()
+    if kind == 'sync':
+        add(queue, 'one', 'two', SIZE='1', max_attempts='3')
+    else:
+        add(queue, 'meet', 'meet', max_attempts='3')
+    wait_succeeded(queue, 2)
+
+
+def test_a_handler_that_leat_has_not_started(handler):
+    """The message says what starts it."""
+    command, _ = handler
+    done = subprocess.run(['sh', '-c', command], capture_output=True, text=True, check=False, timeout=SECONDS,
+                          env={'PATH': os.environ['PATH']}, stdin=subprocess.DEVNULL)
+    assert done.returncode == 1 and 'leatd starts this program, with [task] resident = yes' in done.stderr
+
+
 def test_types_of_the_python_client(folder):
     """mypy finds nothing in its strict mode; redis-py's own types depend on its version."""
     if not shutil.which('mypy'):
@@ -70,7 +133,12 @@ def test_types_of_the_node_client(folder):
         pytest.skip('tsc is not installed')
     shutil.copy(CLIENTS / 'leat.d.ts', folder)
     (folder / 'use.ts').write_text('''
-import { Queue, Result, Refused } from './leat';
+import { Attempt, Dead, Exit, Queue, Refused, Result, serve } from './leat';
+serve(async (attempt: Attempt) => {
+  if (attempt.fields.SIZE === '0') throw new Exit(65, 'no size');
+  // @ts-expect-error it has no such member
+  attempt.size;
+});
 async function use(client: any): Promise<string> {
   const queue = new Queue('thumbnails', client);
   const task = await queue.add('true', { env: { SIZE: 640 }, delay: '5m', at: new Date(), resultTtl: 1000 });
@@ -93,7 +161,7 @@ def test_types_and_code_of_the_node_client_agree():
     code = (CLIENTS / 'leat.js').read_text()
     exported = code.split('module.exports = {')[1].split('}')[0]
     for name in exported.replace(',', ' ').split():
-        assert f'export class {name} ' in declared, name
+        assert f'export class {name} ' in declared or f'export function {name}(' in declared, name
     fields = code.split('const FIELDS = new Set([')[1].split(']')[0].replace("'", '').replace(',', ' ').split()
     for name in fields:
         first, *rest = name.split('_')

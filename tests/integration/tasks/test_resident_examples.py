@@ -40,7 +40,7 @@ def test_works(daemon, queue, example):
     worker = daemon({'queue': {'concurrency': 1, 'lease': '5m'}, 'retry': {'max_attempts': 1},
                      'task': {'command': f'exec {command}', 'resident': 'yes', 'batch_format': form,
                               'resident_start_timeout': '10m', 'kill_grace': '1m'}}).wait_ready()
-    good = add(queue, 'one') + add(queue, '') + add(queue, 'two words')
+    good = add(queue, 'one') + add(queue, '') + add(queue, 'two words\u2028')
     bad = good.pop(1)
     [letter] = wait_letters(queue)
     for tid in good:
