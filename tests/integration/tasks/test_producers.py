@@ -10,18 +10,22 @@ import pytest
 
 from harness.daemon import ROOT
 from harness.functions.signing import Key
+from harness.languages import built_with_go, check_client
 from harness.node import node_modules
 from harness.queue import KEYS
 
 PRODUCERS = ROOT / 'tests/producers'
-LANGUAGES = ('sh', 'py', 'cjs', 'c')
-COMMANDS = {'sh': ['sh'], 'py': [sys.executable, '-B'], 'cjs': ['node']}
+LANGUAGES = ('sh', 'py', 'cjs', 'c', 'rb', 'php', 'go')
+COMMANDS = {'sh': ['sh'], 'py': [sys.executable, '-B'], 'cjs': ['node'], 'rb': ['ruby'], 'php': ['php']}
 # the manual's examples for each language, and how a definition in them begins
 MANUAL = {
     'sh': (['Shell (redis-cli)', 'Signing in sh (openssl)'], r'^\w+\(\) \{'),
     'py': (['Python (redis-py)', 'Signing in Python'], r'^def '),
     'cjs': (['Node (ioredis)', 'Signing in Node'], r'^function '),
     'c': (['C (hiredis)', 'Signing in C (libcrypto)'], r'^(static|struct) |^/\*'),
+    'rb': (['Ruby (redis)', 'Signing in Ruby'], r'^def '),
+    'php': (['PHP (phpredis)', 'Signing in PHP'], r'^function '),
+    'go': (['Go (go-redis)', 'Signing in Go'], r'^func (?!main)'),
 }
 BYTES = b'\x00\x01\xfe\xff\n'
 RAN = ['index', 'plain 640', 'three 64', 'two']
@@ -50,7 +54,9 @@ def produce(language, folder, server, **env):
         env['PATH'] = f'{folder}:{env["PATH"]}'
     if language == 'cjs':
         env['NODE_PATH'] = node_modules('ioredis', 5)
-    argv = built(folder) if language == 'c' else [*COMMANDS[language], str(path)]
+    check_client(language)
+    argv = built(folder) if language == 'c' else [built_with_go(path, folder)] if language == 'go' \
+        else [*COMMANDS[language], str(path)]
     return subprocess.run(argv, env=env, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=120, check=False)
 
@@ -118,7 +124,7 @@ def shown(language):
         text = page[page.index(f'\n.Ss {title}\n') + 1:]
         text = text[:re.search(r'^\.S[hs] ', text[4:], re.M).start() + 4]
         for block in re.findall(r'^\.Bd -literal\n(.*?)^\.Ed$', text, re.S | re.M):
-            block = block.replace('\\e', '\\').removeprefix('#!/bin/sh\n')
+            block = block.replace('\\e', '\\').removeprefix('#!/bin/sh\n').removeprefix('<?php\n')
             parts = re.split(r'\n\n+', block.rstrip('\n'))
             found += [part for part in parts if re.search(definition, part, re.M)]
     return found

@@ -11,6 +11,7 @@ import redis
 
 from harness.daemon import ROOT
 from harness.functions import signing
+from harness.languages import built_with_go, check_client
 from harness.queue import KEYS, LIBRARY, Queue
 
 PAGE = (ROOT / 'src/queue/leat-protocol.7').read_text()
@@ -249,13 +250,41 @@ def test_the_node_example(folder):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(not shutil.which('gofmt'), reason='no gofmt here')
-def test_the_go_example(folder):
-    """The Go example is parsed, and formatted as gofmt does."""
+def run(argv, env=None, **options):
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False, env=env, **options)
+    assert (done.returncode, done.stderr) == (0, '')
+    return done.stdout
+
+
+def test_the_ruby_example(thumbnails, folder, redis_server):
+    """The Ruby example runs as printed against a worker."""
+    check_client('rb')
+    (folder / 'example.rb').write_text(example('Ruby (redis)'))
+    lines = run(['ruby', folder / 'example.rb'],
+                env=dict(os.environ, REDIS_URL=f'unix://{redis_server.socket}')).splitlines()
+    assert '"new"' in lines[0] and lines[1] == lines[0].replace('new', 'exists')
+    assert lines[2:] == ['"new"', '"success"']
+
+
+def test_the_php_example(thumbnails, folder, redis_server):
+    """The PHP example runs as printed against a worker, but for the address."""
+    check_client('php')
+    text = example('PHP (phpredis)').replace("'localhost'", f"'{redis_server.socket}'")
+    (folder / 'example.php').write_text(text)
+    lines = run(['php', folder / 'example.php']).splitlines()
+    assert '"new"' in lines[0] and lines[1] == lines[0].replace('new', 'exists') and lines[2:] == ['new success']
+
+
+def test_the_go_example(thumbnails, folder, redis_server):
+    """The Go example is formatted as gofmt does, and runs as printed against a worker, but for the address."""
+    check_client('go')
     script = folder / 'example.go'
     script.write_text(example('Go (go-redis)'))
-    done = subprocess.run(['gofmt', '-l', str(script)], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == (0, ''), done.stderr
+    assert run(['gofmt', '-l', script]) == ''
+    script.write_text(script.read_text().replace(
+        'Addr: "localhost:6379"', f'Network: "unix", Addr: "{redis_server.socket}"'))
+    lines = run([built_with_go(script, folder)]).splitlines()
+    assert [line.split()[0].strip('[') for line in lines] == ['new', 'new', 'new', 'success']
 
 
 SIGNERS = {
@@ -274,6 +303,16 @@ print(task['not_after'], task['signature'])
 const fields = { command: 'a b', Z: '', 'a.b': '100%\\\\n', command2: 'x\\ny' };
 const task = signed(fields, 'media', 'k', process.argv[2]);
 console.log(`${task.not_after} ${task.signature}`);
+"""),
+    'Ruby': (['ruby', '-'], """
+fields = { 'command' => 'a b', 'Z' => '', 'a.b' => '100%\\\\n', 'command2' => "x\\ny" }
+task = signed(fields, 'media', 'k', ARGV[0])
+puts "#{task['not_after']} #{task['signature']}"
+"""),
+    'PHP': (['php', '--'], """
+$fields = ['command' => 'a b', 'Z' => '', 'a.b' => '100%\\\\n', 'command2' => "x\\ny"];
+$task = signed($fields, 'media', 'k', $argv[1]);
+echo "$task[not_after] $task[signature]";
 """),
 }
 
@@ -297,17 +336,8 @@ def test_the_signing_examples(title, folder):
     assert abs(int(not_after) - time.time() - 86400) < 600
 
 
-@pytest.mark.skipif(not shutil.which('gofmt'), reason='no gofmt here')
-def test_the_go_signing_example(folder):
-    """The Go signing example is parsed, and formatted as gofmt does."""
-    script = folder / 'example.go'
-    script.write_text(example('Signing in Go'))
-    done = subprocess.run(['gofmt', '-l', str(script)], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == (0, ''), done.stderr
-
-
 @pytest.mark.parametrize('title', ['Shell (redis-cli)', 'Python (redis-py)', 'Node (node-redis)', 'Node (ioredis)',
-                                   'Go (go-redis)', 'C (hiredis)'])
+                                   'Go (go-redis)', 'Ruby (redis)', 'PHP (phpredis)', 'C (hiredis)'])
 def test_the_examples_name_one_key(title):
     """Each example calls leat_add and leat_add_many with the stream alone, so that nobody copies a list of
     keys."""
