@@ -75,6 +75,13 @@ static json_t *known_json(const struct redisReply *row, struct bytes history)
                 bytes_equal(fields_bytes(row, "state"), "running") ? attempts - 1 : attempts);
     push_number(&array, "leat.crashes", fields_number(row, "crashes", 0));
     push_number(&array, "leat.enqueued", fields_number(row, "enqueued_ms", 0));
+    push_number(&array, "leat.fence", fields_number(row, "fence", 0));
+    if (fields_number(row, "waits", 0) > 0) {
+        push_number(&array, "leat.waits", fields_number(row, "waits", 0));
+    }
+    if (fields_number(row, "spared", 0) > 0) {
+        push_number(&array, "leat.spared", fields_number(row, "spared", 0));
+    }
     if (history.size > 0) {
         push(&array, "leat.history", history);
     }

@@ -12,6 +12,7 @@
 #include "base/base64.h"
 #include "base/units.h"
 #include "cli/enqueue/import.h"
+#include "cli/enqueue/replica_wait.h"
 #include "cli/lib/audit.h"
 #include "cli/lib/output.h"
 #include "queue/calls.h"
@@ -240,11 +241,16 @@ int import_export(struct cli *cli, const char *path, bool running, bool json)
         status = read_lines(&reading, file, path);
         reported = report(&reading, json);
         status = status == EX_OK ? reported : status;
+        status = status == EX_OK ? reading.status : status;
+    }
+    if (status == EX_OK || status == EX_DATAERR) {
+        int replicated = cli_wait_replicas(cli, reading.added);
+        status = status == EX_OK ? replicated : status;
     }
     command_free(&reading.call);
     /* closing a file that was only read loses nothing */
     if (!is_stdin) {
         (void)fclose(file);
     }
-    return status == EX_OK ? reading.status : status;
+    return status;
 }

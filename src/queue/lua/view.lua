@@ -520,12 +520,27 @@ local function whole_task(task, state, extra)
   return { PROTOCOL, '', row(task, state, extra), packed and cmsgpack.unpack(packed) or fields, task.history }
 end
 
+-- What a living task has besides: an export keeps it, so that its next fencing token is greater than the last one.
+local function add_kept(task, extra, fence)
+  local function add(name, value)
+    extra[#extra + 1], extra[#extra + 2] = name, str(value)
+  end
+  add('fence', fence)
+  if task.waits then
+    add('waits', task.waits)
+  end
+  if task.spared then
+    add('spared', task.spared)
+  end
+  return extra
+end
+
 local function show_waiting(q, tid)
   local list = leat.read_waiting(q, tid)
   local task = decode('w', list or {})
   task.tid = tid
   local due = due_of(redis.call('ZSCORE', q[DELAYED], tid))
-  return whole_task(task, list and waiting_state(q, task) or 'damaged', { 'due_ms', due })
+  return whole_task(task, list and waiting_state(q, task) or 'damaged', add_kept(task, { 'due_ms', due }, task.fence))
 end
 
 -- The task of an entry: running, claimed (read by a worker) or ready.
@@ -535,12 +550,12 @@ local function show_entry(q, task)
   if record then
     local extra = running_extra(task, record)
     extra[#extra + 1], extra[#extra + 2] = 'token', token
-    return whole_task(task, 'running', extra)
+    return whole_task(task, 'running', add_kept(task, extra, record.fence))
   end
   local stream, id = stream_of(q, token)
   local _, last = group_info(q, stream)
   local ready = entries_after(stream, last, id, '1')
-  return whole_task(task, ready[1] and 'ready' or 'claimed', { 'token', token })
+  return whole_task(task, ready[1] and 'ready' or 'claimed', add_kept(task, { 'token', token }, task.fence))
 end
 
 local function letter_extra(task)

@@ -47,7 +47,7 @@ def state(queue):
             tid = row['tid'].decode()
             shown = queue.show(tid)
             names = ['state', 'enqueued_ms', 'attempts', 'crashes', 'due_ms', 'cause', 'status', 'reason',
-                     'died_ms', 'stderr', 'dead_id']
+                     'died_ms', 'stderr', 'dead_id', 'fence', 'waits', 'spared']
             tasks[tid] = (shown['fields'], shown['history'], {name: shown['row'].get(name) for name in names})
     return tasks
 
@@ -129,6 +129,24 @@ def test_what_was_running(leat, queue, folder, exported):
     assert queue.call_off(tids['running']) == ['cancelled']
     assert queue.show(tids['following'])['row']['state'] == b'ready'
     check(queue)
+
+
+def test_numbers_of_a_task_are_kept(leat, queue, folder):
+    """Waits, a crash that was not counted, and the fencing token come back: the next token is greater than it."""
+    queue.register('w1:1:a')
+    known = {'attempts': 1, 'crashes': 1, 'fence': 2 ** 52, 'waits': 3, 'spared': 1}
+    assert take(queue, 'w', 0, packed('5-5', 'command', 'true', **known)) == 'new'
+    text = leat('export').stdout
+    (folder / 'export').write_text(text)
+    queue.redis.delete(*queue.keys)
+    queue.register('w1:1:a')
+    assert leat('import', '--export', folder / 'export').returncode == 0
+    assert leat('export').stdout == text
+    [line] = map(json.loads, text.splitlines())
+    kept = {pair['name']: pair['value'] for pair in line['leat']}
+    assert {name: int(kept['leat.' + name]) for name in known} == known
+    [task] = queue.begin('w1:1:a')
+    assert task.fence > 2 ** 52
 
 
 @pytest.mark.parametrize('line, why', [

@@ -42,6 +42,7 @@ def test_healthy(daemon, leat, queue, replica):
     assert leat('enqueue', '--file', '-', input='true\ntrue\n').returncode == 0
     queue.redis.rpush('old', 'true')
     assert leat('import', '--field', 'command', 'old').returncode == 0
+    assert leat('import', '--export', '-', input='').returncode == 0
     assert replica.client().xlen('emails') == 4
     worker = daemon().wait_ready()
     wait_succeeded(queue, 4)
@@ -67,6 +68,19 @@ def test_enqueue_without_the_replica(leat, start, queue, replica):
     assert leat('enqueue', '--id', 'one', 'true').returncode == 0
     figures = json.loads(leat('status', '--json').stdout)['figures']
     assert figures['total_unreplicated'] == 6 and figures['total_replicas_asked'] == 7
+
+
+def test_import_of_an_export_without_the_replica(leat, queue, replica):
+    """leat import --export says that too few replicas have the tasks, unless it has added none."""
+    queue.add({'command': 'true'}, {'command': 'true'})
+    exported = leat('export').stdout
+    queue.redis.delete(*queue.keys)
+    replica.stop()
+    for count, status in ((2, 2), (0, 0)):
+        done = leat('import', '--export', '-', input=exported, config=SHORT)
+        assert done.stdout.startswith(f'imported {count} tasks') and done.returncode == status, done
+        assert ('only 0 of 1' in done.stderr) == (status == 2)
+    replica.cont()
 
 
 def test_run_without_the_replica(daemon, leat, queue, replica):
