@@ -110,6 +110,7 @@ _leat_operand() { # the variables of _leat
     show:* | explain:* | logs:* | wait:* | cancel:* | move:* | edit:* | now:*) _leat_offer tasks ;;
     dead:show | dead:retry | dead:drop) _leat_offer dead ;;
     drain:* | undrain:*) _leat_offer hosts ;;
+    destroy:) _leat_offer queues ;;
     conf:)
         if [[ $current == lane:* ]]; then
             current=${current#lane:}

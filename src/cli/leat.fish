@@ -188,6 +188,8 @@ function __leat
             __leat_known dead $asked
         case 'drain:*' 'undrain:*'
             __leat_known hosts $asked
+        case destroy:
+            __leat_queues
         case conf:
             if string match -q 'lane:*' -- $current
                 __leat_known lanes $asked | string replace -r '^' lane:

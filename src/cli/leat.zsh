@@ -97,6 +97,7 @@ _leat_operand() {
     show:* | explain:* | logs:* | wait:* | cancel:* | move:* | edit:* | now:*) _leat_known tasks ;;
     dead:show | dead:retry | dead:drop) _leat_known dead ;;
     drain:* | undrain:*) _leat_known hosts ;;
+    destroy:) _leat_queues ;;
     conf:)
         if [[ $PREFIX == lane:* ]]; then
             _leat_known lanes lane:

@@ -125,10 +125,11 @@ def test_verbs_keys_and_choices(complete):
 
 
 def test_queues_and_files(complete, folder):
-    """-q completes the queues of /etc/leat, -c files, and a command line the programs after --."""
+    """-q, destroy and --to complete the queues of /etc/leat, -c files, a command line the programs after --."""
     for name in ('mails.ini', 'thumbs.ini', 'notes'):
         (folder / name).touch()
     assert complete('-q', '') == complete('status', '--queue', '') == ['mails', 'thumbs']
+    assert complete('destroy', '') == complete('move', '--to', '') == ['mails', 'thumbs']
     assert complete('-q', 'th') == ['thumbs']
     assert complete('-c', 'ma') == complete('dead', '--config', 'ma') == ['mails.ini']
     assert complete('enqueue', '--file', 'no') == ['notes']

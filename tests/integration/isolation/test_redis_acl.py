@@ -546,7 +546,8 @@ def test_an_operator_can_use_every_command(leat, config, init, client, daemon, f
 
 
 def test_an_operator_needs_more_rights_to_destroy_the_queue(leat, config, init, client):
-    """leat destroy needs a selector that the file names. Without SCAN it leaves results. The manual gives both rights."""
+    """leat destroy needs a selector that the file names. Without SCAN it leaves results. The manual gives both
+    rights."""
     page = (ROOT / 'src/cli/man/leat-destroy.1').read_text()
     assert '.Dl ACL SETUSER thumbnails-operator +scan (+unlink ~thumbnails ~{thumbnails}:*)\n' in page
     assert init().returncode == 0
