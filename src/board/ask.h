@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "board/watched.h"
+#include "view/watch/watched.h"
 
 /* Called once, never from within a function that asks. The answer is the receiver's. NULL: the
  * queue did not answer, or there was no memory. */

@@ -17,10 +17,10 @@
 #include "board/gate.h"
 #include "board/request.h"
 #include "board/visitors.h"
-#include "board/watched.h"
 #include "queue/shared/limits.h"
 #include "view/metrics.h"
 #include "view/output_json.h"
+#include "view/watch/watched.h"
 
 #define MOST_CONNECTIONS 64
 #define HEADER_BYTES 16384 /* of a connection: what it may send before it is refused, and more */
@@ -444,8 +444,9 @@ static int watch_queues(struct server *server)
         return -1;
     }
     for (; server->place_count < settings->queue_count; server->place_count++) {
-        struct watched *watched =
-            watched_new(server->loop, settings->queues[server->place_count], settle, server);
+        const struct watched_settings watched_settings = {
+            .name = settings->queues[server->place_count], .watcher = "board", .read_only = true};
+        struct watched *watched = watched_new(server->loop, &watched_settings, settle, server);
         if (!watched) {
             return -1;
         }

@@ -49,6 +49,27 @@ void output_put_bytes(json_t **object, const char *name, struct bytes bytes)
     free(encoded);
 }
 
+int output_get_bytes(const json_t *object, const char *name, struct buffer *decoded,
+                     struct bytes *bytes)
+{
+    char coded[128];
+    const json_t *value = json_object_get(object, name);
+
+    if (json_is_string(value)) {
+        *bytes = (struct bytes){json_string_value(value), json_string_length(value)};
+        return 0;
+    }
+    (void)snprintf(coded, sizeof coded, "%s_base64", name);
+    value = json_object_get(object, coded);
+    buffer_clear(decoded);
+    if (!json_is_string(value) ||
+        base64_decode(json_string_value(value), json_string_length(value), decoded) != 0) {
+        return -1;
+    }
+    *bytes = buffer_bytes(decoded);
+    return 0;
+}
+
 static int append_piece(const char *text, size_t size, void *context)
 {
     return buffer_append(context, text, size);

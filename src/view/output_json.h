@@ -19,6 +19,11 @@ void output_push(json_t **array, json_t *value);
 /* Sets the member NAME to the bytes if they are UTF-8, or else NAME_base64. */
 void output_put_bytes(json_t **object, const char *name, struct bytes bytes);
 
+/* Reads such a member. The bytes are in the object or, if it is NAME_base64, in `decoded`. Returns
+ * 0, or -1 if there is no such member or no memory. */
+int output_get_bytes(const json_t *object, const char *name, struct buffer *decoded,
+                     struct bytes *bytes);
+
 /* Appends the value as ASCII, with jansson's flags, and drops the reference. A value of NULL means
  * that there was no memory. Returns 0, or -1 without memory: do not use the text then. */
 int output_json_append(json_t *value, size_t flags, struct buffer *text);

@@ -9,7 +9,6 @@
 #include <hiredis/hiredis.h>
 #include <jansson.h>
 
-#include "base/base64.h"
 #include "base/units.h"
 #include "cli/enqueue/import.h"
 #include "cli/enqueue/replica_wait.h"
@@ -35,28 +34,6 @@ struct reading {
 
 /* ---- one line */
 
-/* The member as bytes, decoded into `decoded` if it is NAME_base64. Returns 0, or -1. */
-static int read_bytes(const json_t *object, const char *name, struct buffer *decoded,
-                      struct bytes *bytes)
-{
-    char coded[32];
-    const json_t *value = json_object_get(object, name);
-
-    if (json_is_string(value)) {
-        *bytes = (struct bytes){json_string_value(value), json_string_length(value)};
-        return 0;
-    }
-    (void)snprintf(coded, sizeof coded, "%s_base64", name);
-    value = json_object_get(object, coded);
-    buffer_clear(decoded);
-    if (!json_is_string(value) ||
-        base64_decode(json_string_value(value), json_string_length(value), decoded) != 0) {
-        return -1;
-    }
-    *bytes = (struct bytes){decoded->data ? decoded->data : "", decoded->size};
-    return 0;
-}
-
 /* Adds the pairs of an array. Returns 0, or -1 if it has another form. */
 static int add_pairs(struct command *command, const json_t *pairs)
 {
@@ -66,10 +43,10 @@ static int add_pairs(struct command *command, const json_t *pairs)
 
     for (size_t i = 0; i < json_array_size(pairs) && failed == 0; i++) {
         const json_t *pair = json_array_get(pairs, i);
-        failed = read_bytes(pair, "name", &decoded, &bytes);
+        failed = output_get_bytes(pair, "name", &decoded, &bytes);
         if (failed == 0) {
             command_add_bytes(command, bytes);
-            failed = read_bytes(pair, "value", &decoded, &bytes);
+            failed = output_get_bytes(pair, "value", &decoded, &bytes);
         }
         if (failed == 0) {
             command_add_bytes(command, bytes);

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <hiredis/hiredis.h>
 
-#include "board/samples.h"
+#include "view/watch/samples.h"
 
 #define START_MS INT64_C(86400000)
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "board/ring.h"
+#include "view/watch/ring.h"
 
 #define STEP_MS 10000
 #define START_MS INT64_C(86400000)

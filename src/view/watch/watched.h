@@ -1,9 +1,9 @@
 /*
- * One queue as the board sees it: its state, what runs and waits, and what it was like before. Its
- * Redis is asked once a second at most, and only for those who look.
+ * One queue that the board or leat top watches: its state, what runs and waits, and what it was
+ * like before. Its Redis is asked once a second at most, and only for those who look.
  */
-#ifndef LEAT_BOARD_WATCHED_H
-#define LEAT_BOARD_WATCHED_H
+#ifndef LEAT_VIEW_WATCH_WATCHED_H
+#define LEAT_VIEW_WATCH_WATCHED_H
 
 #include <stdbool.h>
 
@@ -12,6 +12,7 @@
 #include "redis/command.h"
 #include "redis/connection/connection.h"
 
+struct config;
 struct ev_loop;
 struct lanes;
 struct queue;
@@ -29,10 +30,17 @@ enum watched_part {
 /* A refresh has ended, well or not. */
 typedef void watched_refreshed(void *context);
 
-/* Watches the queue of /etc/leat/NAME.ini; with a file that is wrong, its state says so. Returns
- * NULL without memory. */
-struct watched *watched_new(struct ev_loop *loop, const char *name, watched_refreshed *refreshed,
-                            void *context);
+struct watched_settings {
+    const char *name;      /* of the queue */
+    struct config *config; /* taken over, also after a failure. NULL: that of /etc/leat/NAME.ini; if
+                              the file is wrong, the state says so */
+    const char *watcher;   /* the end of the client name, such as "board" */
+    bool read_only;        /* as in struct queue */
+};
+
+/* Returns NULL without memory. */
+struct watched *watched_new(struct ev_loop *loop, const struct watched_settings *settings,
+                            watched_refreshed *refreshed, void *context);
 
 /* NULL does nothing. Callbacks of watched_send are called with NULL. */
 void watched_free(struct watched *watched);

@@ -2,15 +2,15 @@
  * Samples of a queue: its numbers, ends per second, and percentiles of waiting and duration, in the
  * rings of the last hour and the last day.
  */
-#ifndef LEAT_BOARD_SAMPLES_H
-#define LEAT_BOARD_SAMPLES_H
+#ifndef LEAT_VIEW_WATCH_SAMPLES_H
+#define LEAT_VIEW_WATCH_SAMPLES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "board/ring.h"
 #include "view/histogram.h"
 #include "view/status.h"
+#include "view/watch/ring.h"
 
 #define SAMPLES_TOTALS (RING_CANCELLED - RING_SUCCEEDED + 1)
 

@@ -1,7 +1,7 @@
 /*
- * One queue as the board sees it.
+ * One queue that is watched.
  */
-#include "board/watched.h"
+#include "view/watch/watched.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include <hiredis/hiredis.h>
 
 #include "base/clock.h"
-#include "board/samples.h"
 #include "config/file/load.h"
 #include "config/file/source.h"
 #include "queue/calls.h"
@@ -21,6 +20,7 @@
 #include "view/queue_state.h"
 #include "view/rows_json.h"
 #include "view/status.h"
+#include "view/watch/samples.h"
 
 #define LEAST_INTERVAL_NS CLOCK_NS_PER_S
 #define MOST_INTERVAL_NS (9 * CLOCK_NS_PER_S) /* less than between two samples */
@@ -33,7 +33,7 @@
 #define LANES_KEPT 20
 #define LANES_PAGE 30
 
-/* What of leat_list the page shows. Lists of the same name are shown as one. */
+/* What of leat_list is shown. Lists of the same name are shown as one. */
 static const struct {
     const char *name, *what, *cursor;
     int64_t rows;
@@ -489,8 +489,9 @@ static void lower(int64_t *ms, int64_t most_ms)
     *ms = *ms < most_ms ? *ms : most_ms;
 }
 
-/* A page does not wait for as long as a worker may. */
-static int begin(struct watched *watched, struct ev_loop *loop)
+/* People do not wait for as long as a worker may. */
+static int begin(struct watched *watched, struct ev_loop *loop,
+                 const struct watched_settings *settings)
 {
     char name[160];
 
@@ -500,25 +501,27 @@ static int begin(struct watched *watched, struct ev_loop *loop)
     lower(&watched->config->redis.connect_timeout_ms, MOST_WAIT_MS);
     lower(&watched->config->redis.command_timeout_ms, MOST_WAIT_MS);
     lower(&watched->config->redis.backoff_cap_ms, MOST_WAIT_MS);
-    (void)snprintf(name, sizeof name, "leat:%s:board", watched->config->queue.name);
+    (void)snprintf(name, sizeof name, "leat:%s:%s", watched->config->queue.name, settings->watcher);
     if (queue_init(&watched->queue, watched->config->queue.stream, watched->config->queue.group) !=
         0) {
         return -1;
     }
-    watched->queue.read_only = true;
+    watched->queue.read_only = settings->read_only;
     watched->starting = true;
     watched->link = link_new(loop, &watched->config->redis, name, on_changed, watched);
     return watched->link ? 0 : -1;
 }
 
-struct watched *watched_new(struct ev_loop *loop, const char *name, watched_refreshed *refreshed,
-                            void *context)
+struct watched *watched_new(struct ev_loop *loop, const struct watched_settings *settings,
+                            watched_refreshed *refreshed, void *context)
 {
     struct watched *watched = calloc(1, sizeof *watched);
 
     if (!watched) {
+        config_free(settings->config);
         return NULL;
     }
+    watched->config = settings->config;
     watched->refreshed = refreshed;
     watched->context = context;
     watched->wants_sample = true;
@@ -529,9 +532,10 @@ struct watched *watched_new(struct ev_loop *loop, const char *name, watched_refr
     for (size_t i = 0; i < LISTS; i++) {
         watched->lists[i].watched = watched;
     }
-    watched->name = strdup(name);
+    watched->name = strdup(settings->name);
     set_state(watched, QUEUE_STATE_UNREACHABLE, "not connected yet");
-    if (!watched->name || load(watched) != 0 || begin(watched, loop) != 0) {
+    if (!watched->name || (!watched->config && load(watched) != 0) ||
+        begin(watched, loop, settings) != 0) {
         watched_free(watched);
         return NULL;
     }

@@ -1,7 +1,7 @@
 /*
  * What a queue was like in the last hour and in the last day.
  */
-#include "board/ring.h"
+#include "view/watch/ring.h"
 
 #include <math.h>
 

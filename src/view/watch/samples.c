@@ -1,7 +1,7 @@
 /*
  * Samples of a queue.
  */
-#include "board/samples.h"
+#include "view/watch/samples.h"
 
 #include <math.h>
 

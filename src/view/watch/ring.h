@@ -2,8 +2,8 @@
  * What a queue was like in the last hour and in the last day: points at equal distances, as many as
  * fit, of a few numbers each. A point without a sample is a gap.
  */
-#ifndef LEAT_BOARD_RING_H
-#define LEAT_BOARD_RING_H
+#ifndef LEAT_VIEW_WATCH_RING_H
+#define LEAT_VIEW_WATCH_RING_H
 
 #include <stddef.h>
 #include <stdint.h>
