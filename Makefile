@@ -42,14 +42,14 @@ fishcompletionsdir = $(datadir)/fish/vendor_completions.d
 
 # ---- Debian packages
 BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev libsystemd-dev \
-	libjansson-dev libseccomp-dev libssl-dev libmicrohttpd-dev
+	libjansson-dev libseccomp-dev libssl-dev libmicrohttpd-dev libncurses-dev
 DEB_PACKAGES = $(BUILD_PACKAGES) build-essential debhelper po-debconf
 REPRO_PACKAGES = $(DEB_PACKAGES) locales python3
 DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) zsh fish runit tini node-redis node-typescript mypy ruby ruby-redis \
 	php-cli php-redis libcmocka-dev python3-pytest python3-pytest-xdist python3-redis curl procps systemd-container openssl \
 	systemd-journal-remote logrotate stunnel4 mandoc prometheus python3-prometheus-client \
-	chromium chromium-driver python3-selenium
+	chromium chromium-driver python3-selenium tmux
 CHAOS_PACKAGES = iproute2 nftables
 NIGHTLY_PACKAGES = user-mode-linux kmod
 LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check lintian mandoc systemd

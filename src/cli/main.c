@@ -10,12 +10,12 @@
 #include "cli/lib/cli.h"
 
 static const struct subcommand *const subcommands[] = {
-    &enqueue_command, &import_command, &export_command,  &run_command,     &wait_command,
-    &status_command,  &list_command,   &show_command,    &explain_command, &logs_command,
-    &dead_command,    &cancel_command, &move_command,    &edit_command,    &now_command,
-    &pause_command,   &resume_command, &drain_command,   &undrain_command, &conf_command,
-    &doctor_command,  &init_command,   &destroy_command, &upgrade_command, &try_command,
-    &metrics_command,
+    &enqueue_command, &import_command,  &export_command, &run_command,     &wait_command,
+    &status_command,  &top_command,     &list_command,   &show_command,    &explain_command,
+    &logs_command,    &dead_command,    &cancel_command, &move_command,    &edit_command,
+    &now_command,     &pause_command,   &resume_command, &drain_command,   &undrain_command,
+    &conf_command,    &doctor_command,  &init_command,   &destroy_command, &upgrade_command,
+    &try_command,     &metrics_command,
 };
 #define SUBCOMMAND_COUNT (sizeof subcommands / sizeof subcommands[0])
 

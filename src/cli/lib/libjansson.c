@@ -16,6 +16,9 @@ static struct shared_object libjansson = {.file = "libjansson.so.4"};
 /* ---- values */
 
 FUNCTION(json_t *, json_true, (void), (), NULL)
+FUNCTION(json_t *, json_false, (void), (), NULL)
+FUNCTION(json_t *, json_null, (void), (), NULL)
+FUNCTION(json_t *, json_copy, (json_t * value), (value), NULL)
 FUNCTION(json_t *, json_integer, (json_int_t value), (value), NULL)
 FUNCTION(json_t *, json_real, (double value), (value), NULL)
 FUNCTION(json_t *, json_string, (const char *value), (value), NULL)
@@ -47,6 +50,7 @@ FUNCTION(json_t *, json_array, (void), (), NULL)
 FUNCTION(size_t, json_array_size, (const json_t *array), (array), 0)
 FUNCTION(json_t *, json_array_get, (const json_t *array, size_t index), (array, index), NULL)
 FUNCTION(int, json_array_append_new, (json_t * array, json_t *value), (array, value), -1)
+FUNCTION(int, json_array_extend, (json_t * array, json_t *other), (array, other), -1)
 FUNCTION(json_t *, json_object, (void), (), NULL)
 FUNCTION(size_t, json_object_size, (const json_t *object), (object), 0)
 FUNCTION(json_t *, json_object_get, (const json_t *object, const char *key), (object, key), NULL)
