@@ -9,6 +9,7 @@ from harness.servers.server import RedisServer
 
 PORT = 7001
 DISK = '2g'
+AOF = '400mb'  # a rewrite needs room beside it, and large tasks that lose their leases are written again and again
 PAUSE_MS = 3000
 CAUGHT_UP_S = 2.0
 
@@ -33,7 +34,8 @@ class Servers:
         folder = self._folder / f'redis-{n}'
         (folder / 'data').mkdir(parents=True)
         options = {'appendonly': 'yes', 'appendfsync': 'everysec', 'dir': folder / 'data',
-                   'auto_aof_rewrite_percentage': 0}  # it only grows: see remember()
+                   # below this the AOF only grows: see remember()
+                   'auto_aof_rewrite_percentage': 100, 'auto_aof_rewrite_min_size': AOF}
         if replica:
             # in a network of their own, where no other process can have this port
             options.update(port=PORT + n, bind='127.0.0.1', repl_diskless_sync_delay=0)
@@ -83,8 +85,8 @@ class Servers:
         return {path: path.stat().st_size for path in folder.iterdir()}
 
     def remember(self):
-        """A snapshot of what the master knows now, or a little later. Its AOF only grows, so the sizes are enough.
-        During an fsync, Redis answers before it writes."""
+        """A snapshot of what the master knows now, or a little later. Its AOF only grows until it is rewritten, so
+        the sizes are enough. During an fsync, Redis answers before it writes."""
         client = self.master.client()
         with contextlib.closing(client):
             wait_until(lambda: client.info('persistence')['aof_buffer_length'] == 0,
