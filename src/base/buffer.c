@@ -60,7 +60,9 @@ fail:
 
 int buffer_append(struct buffer *buffer, const void *data, size_t size)
 {
-    if (buffer_reserve(buffer, size) != 0) {
+    bool fits = !buffer->failed && size <= buffer->capacity - buffer->size; /* nearly always */
+
+    if (!fits && buffer_reserve(buffer, size) != 0) {
         return -1;
     }
     if (size > 0) {

@@ -72,6 +72,10 @@ int escape_append(struct buffer *buffer, const void *data, size_t size)
 
     /* append printable runs at once, and other bytes one by one */
     while (i < size) {
+        if (at[i] >= 0x20 && at[i] < 0x7f) { /* nearly always */
+            i++;
+            continue;
+        }
         length = decode(at + i, size - i, &point);
         if (length > 0 && is_printable(point)) {
             i += length;

@@ -41,19 +41,23 @@ static int append_fields(struct buffer *buffer, const struct log_field *fields, 
     return 0;
 }
 
-static int append_lower(struct buffer *buffer, const char *name)
+/* Appends the texts before and after, and the name in small letters between them. */
+static int append_name(struct buffer *buffer, const char *before, const char *name,
+                       const char *after)
 {
-    size_t first = buffer->size;
+    size_t size = strlen(name);
 
-    if (buffer_append_text(buffer, name) != 0) {
-        return -1;
-    }
-    for (char *letter = buffer->data + first; letter < buffer->data + buffer->size; letter++) {
-        if (*letter >= 'A' && *letter <= 'Z') {
-            *letter = (char)(*letter - 'A' + 'a');
+    /* the last append returns any failure */
+    (void)buffer_append_text(buffer, before);
+    if (buffer_reserve(buffer, size) == 0) {
+        char *to = buffer->data + buffer->size;
+
+        for (size_t i = 0; i < size; i++) {
+            to[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] - 'A' + 'a' : name[i]);
         }
+        buffer->size += size;
     }
-    return 0;
+    return buffer_append_text(buffer, after);
 }
 
 /* Returns what follows LEAT_ in the name, or NULL. */
@@ -69,9 +73,8 @@ static int append_member(struct buffer *buffer, const char *name, const void *da
 {
     const char *own = own_name(name);
 
-    (void)buffer_append_text(buffer, ",\""); /* the last append returns any failure */
-    (void)append_lower(buffer, own ? own : name);
-    (void)buffer_append_text(buffer, "\":\"");
+    /* the last append returns any failure */
+    (void)append_name(buffer, ",\"", own ? own : name, "\":\"");
     (void)escape_append_json(buffer, data, size);
     return buffer_append_text(buffer, "\"");
 }
@@ -164,15 +167,20 @@ static int append_time(struct buffer *buffer)
     return buffer_append(buffer, text, sizeof text - 1);
 }
 
-/* The name of the field in a line, or NULL if lines leave it out: it is the same in all lines, or
- * the message says it in words. */
+/* Whether lines leave the field out: it is the same in all lines, or the message says it in words.
+ * The first letter decides nearly always. */
+static bool is_hidden(const char *own)
+{
+    return (*own == 'Q' && strcmp(own, "QUEUE") == 0) ||
+           (*own == 'E' && strcmp(own, "EVENT") == 0) || (*own == 'C' && strcmp(own, "CUT") == 0);
+}
+
+/* The name of the field in a line, or NULL. */
 static const char *shown_name(const char *name)
 {
-    if (strcmp(name, "LEAT_QUEUE") == 0 || strcmp(name, "LEAT_EVENT") == 0 ||
-        strcmp(name, "LEAT_CUT") == 0) {
-        return NULL;
-    }
-    return own_name(name);
+    const char *own = own_name(name);
+
+    return own && !is_hidden(own) ? own : NULL;
 }
 
 static bool needs_quotes(char character)
@@ -226,10 +234,7 @@ static int append_shown(struct buffer *buffer, const struct log_field *fields, s
         if (!name) {
             continue;
         }
-        (void)buffer_append_text(buffer,
-                                 any ? " " : " ("); /* the last append returns any failure */
-        (void)append_lower(buffer, name);
-        (void)buffer_append(buffer, "=", 1);
+        (void)append_name(buffer, any ? " " : " (", name, "="); /* the next returns any failure */
         if (append_value(buffer, fields[i].data, fields[i].size) != 0) {
             return -1;
         }

@@ -163,14 +163,13 @@ static void describe_attempt(const struct attempt *attempt, const struct outcome
 {
     enum cause cause = attempt->ending.cause;
     const char *verb = cause == CAUSE_LEASE_LOST ? "ended" : verdict_records[outcome->verdict].verb;
-    char of[32] = "";
-    if (outcome->max_attempts > 0) {
-        (void)snprintf(of, sizeof of, "/%" PRId64, outcome->max_attempts);
-    }
     if (cause == CAUSE_REFUSED) {
         (void)snprintf(text, size, "not started");
+    } else if (outcome->max_attempts > 0) {
+        (void)snprintf(text, size, "attempt %" PRId64 "/%" PRId64 " %s", attempt->task->attempt,
+                       outcome->max_attempts, verb);
     } else {
-        (void)snprintf(text, size, "attempt %" PRId64 "%s %s", attempt->task->attempt, of, verb);
+        (void)snprintf(text, size, "attempt %" PRId64 " %s", attempt->task->attempt, verb);
     }
 }
 
