@@ -103,8 +103,8 @@ function setClass(node, name) {
   }
 }
 
-const badgeKinds = {healthy: 'good', paused: 'warn', drained: 'warn', running: 'good', ready: '', retrying: 'warn',
-  delayed: '', following: '', claimed: '', held: 'warn'};
+const badgeKinds = {healthy: 'good', paused: 'warn', drained: 'warn', pressed: 'warn', draining: 'warn',
+  starting: '', running: 'good', ready: '', retrying: 'warn', delayed: '', following: '', claimed: '', held: 'warn'};
 
 function setBadge(node, state) {
   setText(node, state);
@@ -300,7 +300,7 @@ function chart(title, lines, scale) {
   const when = el('span', {className: 'num'});
   const axis = [0, .5, 1].map((part) => {
     const label = el('span', {className: 'y'});
-    label.style.top = (1 - part) * 9 + 'rem';
+    label.style.top = `calc(var(--plot) * ${1 - part})`;
     return label;
   });
   const ages = [el('span'), el('span'), el('span', {textContent: 'now'})];
@@ -449,7 +449,10 @@ function workerState(worker) {
 
 function workersTable(queue) {
   return table('Workers', [
-    plainColumn('Host', 'text', (row) => safe(row.host)),
+    {title: 'Host', name: 'grow', fill(cell, row) {
+      setText(cell, safe(row.host));
+      cell.title = cell.textContent;
+    }},
     {title: 'State', make: (cell) => cell.append(el('span')),
       fill: (cell, row) => setBadge(cell.firstChild, safe(workerState(row)))},
     {title: 'Slots', name: 'num',
@@ -492,30 +495,34 @@ function commandsPanel(queue) {
     'dead retry --cause timeout', 'doctor'].map((one) => copyLine(leat + one))));
 }
 
+// Settings that leat keeps for itself.
+const hiddenSettings = ['protocol', 'sizes', 'floor_ms', 'floor_until', 'fence', 'hold_until', 'outage_until'];
+
 function settingsPanel() {
-  const list = el('dl');
-  const frame = panel('Settings and totals', list);
-  setText(frame.note, 'Totals count since the queue was created.');
-  const names = new Map();
-  function set(name, value) {
-    if (!names.has(name)) {
-      const made = el('dd', {className: 'mono'});
-      names.set(name, made);
-      list.append(el('div', {}, el('dt', {className: 'mono', textContent: safe(name)}), made));
+  const frame = panel('Settings and totals');
+  const lists = {};
+  for (const title of ['Shared settings', 'Since the queue was created']) {
+    lists[title] = {node: el('dl'), names: new Map()};
+    frame.section.append(el('h3', {textContent: title}), lists[title].node);
+  }
+  // Once it was shown, it stays.
+  function see(title, name, known, text) {
+    const {node, names} = lists[title];
+    if (known && !names.has(name)) {
+      names.set(name, el('dd', {className: 'mono'}));
+      node.append(el('div', {}, el('dt', {className: 'mono', textContent: safe(name)}), names.get(name)));
     }
-    setText(names.get(name), value);
+    if (names.has(name)) {
+      setText(names.get(name), text);
+    }
   }
   frame.section.classList.add('settings');
-  function see(name, known, text) {
-    if (known || names.has(name)) {
-      set(name, text);
-    }
-  }
   return {node: frame.section, update(status) {
-    Object.entries(status.conf).sort().forEach(([name, value]) =>
-      see(name, value !== '' && value !== 0, name.endsWith('_ms') ? spanText(Number(value)) : safe(value)));
+    Object.entries(status.conf).sort().filter(([name]) => !hiddenSettings.includes(name)).forEach(([name, value]) =>
+      see('Shared settings', name.replace(/_ms$/, ''), value !== '' && value !== 0,
+        name.endsWith('_ms') ? spanText(Number(value)) : safe(value)));
     Object.entries(status.figures).filter(([name]) => name.startsWith('total_')).forEach(([name, value]) =>
-      see(name, value > 0, count(value)));
+      see('Since the queue was created', name.slice(6), value > 0, count(value)));
   }};
 }
 
@@ -633,7 +640,7 @@ function queueView(queue) {
   main.replaceChildren(
     el('div', {className: 'head'}, el('h1', {textContent: safe(queue)}), badge, searchForm(queue, found.show)),
     alerts, found.node, figures, plots.node,
-    el('div', {className: 'columns'}, ...[['running', 'workers'], ['ready', 'lanes'], ['dead', 'delayed']].map((names) =>
+    el('div', {className: 'columns'}, ...[['workers', 'ready', 'lanes'], ['running'], ['dead', 'delayed']].map((names) =>
       el('div', {className: 'column'}, ...names.map((one) => panels[one].section))),
     el('div', {className: 'column'}, commandsPanel(queue), settings.node)));
   document.title = 'leat: ' + safe(queue);
@@ -727,7 +734,8 @@ function fieldText(task, name) {
 }
 
 function taskBody(task, queue) {
-  const others = (task.fields || []).filter((one) => one.name !== 'command' && one.name !== 'payload');
+  const apart = ['command', 'payload', 'id', 'lane', 'unique'];
+  const others = (task.fields || []).filter((one) => !apart.includes(one.name));
   const usage = task.usage || {};
   return [
     el('dl', {},
