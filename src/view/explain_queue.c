@@ -185,7 +185,8 @@ static void explain_turn(struct explanation *explanation)
                        (long long)waiting);
         reasons_put_number(reason, "before", place);
     } else {
-        reasons_printf(reason, ": %lld waiting tasks", (long long)waiting);
+        reasons_printf(reason, ": %lld waiting task%s", (long long)waiting,
+                       waiting == 1 ? "" : "s");
     }
     reasons_put_number(reason, "waiting", waiting);
     if (before == 0) {

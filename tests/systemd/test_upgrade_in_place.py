@@ -171,3 +171,11 @@ def test_broken_program(unit):
     unit.add("true")
     unit.event("TASK_SUCCEEDED")
     assert upgrade(unit) != before
+
+
+def test_only_root(unit):
+    """Another user cannot upgrade, and is told who can."""
+    unit.configure().start()
+    done = unit.machine.run("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups",
+                            "leat", "-q", unit.name, "upgrade", check=False)
+    assert done.returncode == 77 and "run leat upgrade as root" in done.stderr

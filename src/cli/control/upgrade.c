@@ -117,8 +117,10 @@ static int upgrade_unit(const char *unit)
         return status;
     }
     if (answer_ask(pid, SIGUSR2, &socket)) {
-        cli_error("%s: cannot signal process %d: %s", unit, (int)pid, strerror(errno));
-        return errno == EPERM ? EX_NOPERM : EX_OSERR;
+        bool denied = errno == EPERM;
+        cli_error("%s: cannot signal process %d: %s%s", unit, (int)pid, strerror(errno),
+                  denied ? "; run leat upgrade as root" : "");
+        return denied ? EX_NOPERM : EX_OSERR;
     }
     if (answer_wait(socket, pid, ANSWER_MS, answer, sizeof answer)) {
         cli_error("%s: no answer: %s; see: journalctl -u %s", unit, strerror(errno), unit);
