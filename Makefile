@@ -167,7 +167,7 @@ $(BUILD)/flags: force
 # The function library is one chunk of Lua: a part can use the parts before it. library.c includes it with .incbin,
 # which dependency files do not record.
 LIBRARY = $(patsubst %,src/queue/lua/%.lua,leat limits settings outage figures dead_letter requeue dead_retention names index \
-	lanes expiry results enqueue add lists scan claim lease finish signatures changes operators view explain doctor repair functions)
+	lanes expiry history results enqueue add lists scan claim lease finish signatures changes operators view explain doctor repair functions)
 SHARED = $(patsubst %,src/queue/shared/%.h,limits task_fields)
 $(BUILD)/leat.lua: $(LIBRARY) $(SHARED) Makefile
 	@mkdir -p $(@D)

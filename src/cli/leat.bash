@@ -89,7 +89,8 @@ _leat_value() { # OPTION
     -q) _leat_offer queues ;;
     -c) _leat_offer files ;;
     --lane) _leat_offer lanes ;;
-    --state) _leat_offer 'ready running delayed retrying dead' ;;
+    --state) _leat_offer 'ready running delayed retrying dead done' ;;
+    --by) _leat_offer 'command lane worker' ;;
     --cause)
         _leat_offer 'exit signal killed oom timeout output-limit cannot-execute refused reported no-verdict check crash expired vanished damaged'
         ;;

@@ -85,7 +85,9 @@ function __leat_value # OPTION PREFIX WHAT-IT-TAKES PROGRAM [OPTION]...
         case --lane
             __leat_known lanes $argv[4..]
         case --state
-            printf '%s\n' ready running delayed retrying dead
+            printf '%s\n' ready running delayed retrying dead done
+        case --by
+            printf '%s\n' command lane worker
         case --cause
             printf '%s\n' exit signal killed oom timeout output-limit cannot-execute refused reported no-verdict check crash expired vanished damaged
         case '*'

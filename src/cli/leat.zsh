@@ -61,7 +61,8 @@ _leat_value() { # OPTION
     -q) _leat_queues ;;
     -c) _files ;;
     --lane) _leat_known lanes ;;
-    --state) compadd ready running delayed retrying dead ;;
+    --state) compadd ready running delayed retrying dead done ;;
+    --by) compadd command lane worker ;;
     --cause)
         compadd exit signal killed oom timeout output-limit cannot-execute refused reported no-verdict check crash expired vanished damaged
         ;;

@@ -121,6 +121,7 @@ struct config_queue {
     int64_t scan_ms;    /* 0 in the file: lease / 4 */
     int64_t max_length; /* 0: no limit */
     int64_t max_task;   /* bytes; 0: no limit */
+    int64_t history;    /* ended tasks that are kept, or minus their age in ms; 0: none */
     int64_t max_crashes;
     enum config_library load_library;
 };

@@ -71,7 +71,7 @@ bool table_is_shared(const struct table_row *row)
         {"queue", "lease"},       {"queue", "max_length"}, {"queue", "max_task"},
         {"queue", "max_crashes"}, {"limits", "rate"},      {"limits", "burst"},
         {"dead", "keep"},         {"dead", "keep_number"}, {"lanes", "only"},
-        {"lanes", "NAME"},
+        {"lanes", "NAME"},        {"queue", "history"},
     };
 
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {

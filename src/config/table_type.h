@@ -10,7 +10,8 @@ enum table_type {
     TABLE_DURATION,
     TABLE_SIZE,
     TABLE_INTEGER,
-    TABLE_MEMORY, /* a size, or a percentage, which is stored as a negative number */
+    TABLE_MEMORY,  /* a size, or a percentage, which is stored as a negative number */
+    TABLE_HISTORY, /* a number, or an age, which is stored as negative ms */
     TABLE_PERCENT,
     TABLE_MODE,      /* octal */
     TABLE_NUMBER,    /* a decimal fraction */

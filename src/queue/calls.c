@@ -88,6 +88,7 @@ void queue_finish_add(struct command *command, const struct queue_result *result
         {"again", bytes_of(result->again ? "1" : "")},
         {"unclaimed", bytes_of(result->unclaimed ? "1" : "")},
         {"result_ttl_ms", result->result_ttl_ms ? number_of(result->result_ttl_ms, ttl) : nothing},
+        {"history", result->history}, /* has to be the last one */
     };
     const size_t count = sizeof pairs / sizeof pairs[0];
     size_t told = 0;

@@ -56,6 +56,7 @@ struct queue_result {
     bool again;            /* sent before, but the reply was lost */
     bool unclaimed;        /* a release: the worker has only read it, if it does not run it */
     int64_t result_ttl_ms; /* how long to keep the result; 0: as the task says */
+    struct bytes history;  /* the record of an ended task, of queue/history_record.h */
 };
 /* Begin, then add up to QUEUE_FINISH_MAX results. */
 void queue_finish_begin(struct command *command, const struct queue *queue, const char *consumer);

@@ -14,17 +14,18 @@ void removal_unlink_begin(struct command *command)
 
 void removal_unlink(struct command *command, const struct queue *queue, size_t index)
 {
-    static const char *const seen[] = {"", "_until"};
+    static const char *const more[] = {"seen", "seen_until", "history"};
     size_t last = REMOVAL_KEYS - 1;
 
+    /* the settings change places with the last key */
+    if (index == QUEUE_KEY_CONF || index == last) {
+        index = last + QUEUE_KEY_CONF - index;
+    }
     removal_unlink_begin(command);
-    if (index >= QUEUE_KEYS && index < last) {
-        queue_add_key(command, queue, "seen", seen[index - QUEUE_KEYS]);
-    } else if (index == QUEUE_KEY_CONF) {
-        /* it changes places with the last key of signatures */
-        queue_add_key(command, queue, "seen", seen[1]);
+    if (index >= QUEUE_KEYS) {
+        queue_add_key(command, queue, more[index - QUEUE_KEYS], "");
     } else {
-        command_add_text(command, queue->keys[index == last ? QUEUE_KEY_CONF : index]);
+        command_add_text(command, queue->keys[index]);
     }
 }
 

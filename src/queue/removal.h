@@ -12,9 +12,9 @@
 #include "queue/keys.h"
 #include "redis/command.h"
 
-/* The keys that every queue has, and those of signatures. The settings are the last one, so that
- * a queue of which a part is left is known as one. */
-#define REMOVAL_KEYS ((size_t)QUEUE_KEYS + 2)
+/* The keys that every queue has, those of signatures, and the history. The settings are the last
+ * one, so that a queue of which a part is left is known as one. */
+#define REMOVAL_KEYS ((size_t)QUEUE_KEYS + 3)
 
 /* UNLINK of the key at that index, from 0 to REMOVAL_KEYS - 1. */
 void removal_unlink(struct command *command, const struct queue *queue, size_t index);

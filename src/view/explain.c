@@ -81,12 +81,12 @@ static void explain_dead(struct explanation *explanation)
     reasons_bytes(reason, fields_bytes(row, "tid"));
 }
 
-/* A task that is in the queue no more, by its result. */
-static void explain_result(struct explanation *explanation, const struct redisReply *result)
+/* A task that is in the queue no more, by its result or its record in the history. */
+static void explain_end(struct explanation *explanation, const struct redisReply *result,
+                        struct bytes state, int64_t ended_ms, int64_t attempt)
 {
-    struct bytes state = fields_bytes(result, "state");
-    int64_t ended_ms = fields_number(result, "ended", 0);
-    bool succeeded = bytes_equal(state, "success"), cancelled = bytes_equal(state, "cancelled");
+    bool succeeded = bytes_equal(state, "success") || bytes_equal(state, "succeeded");
+    bool cancelled = bytes_equal(state, "cancelled");
     const char *name = succeeded ? "succeeded" : cancelled ? "cancelled" : "dead";
     struct explain_reason *reason =
         reasons_add(explanation, name, !succeeded, succeeded ? "it succeeded " : "it ended ");
@@ -99,9 +99,9 @@ static void explain_result(struct explanation *explanation, const struct redisRe
     if (fields_bytes(result, "worker").size > 0) {
         reasons_printf(reason, " on ");
         reasons_bytes(reason, fields_bytes(result, "worker"));
-        reasons_printf(reason, ", attempt %lld", (long long)fields_number(result, "attempt", 0));
+        reasons_printf(reason, ", attempt %lld", (long long)attempt);
         reasons_put_text(reason, "worker", fields_bytes(result, "worker"));
-        reasons_put_number(reason, "attempt", fields_number(result, "attempt", 0));
+        reasons_put_number(reason, "attempt", attempt);
     }
     if (!succeeded) {
         reasons_printf(reason, ": ");
@@ -115,16 +115,18 @@ static void explain_gone(struct explanation *explanation)
 
     explanation->verdict = EXPLAIN_UNKNOWN;
     if (result) {
-        explain_result(explanation, result);
+        explain_end(explanation, result, fields_bytes(result, "state"),
+                    fields_number(result, "ended", 0), fields_number(result, "attempt", 0));
     } else if (figure(explanation, "is_indexed") == 0) {
         (void)reasons_add(explanation, "unknown", true,
                           "it was not found, but tasks of an older version are still being "
                           "indexed; leat show searches for it");
     } else {
-        (void)reasons_add(explanation, "unknown", true,
-                          "it is not in the queue, and no result was kept: it has succeeded, was "
-                          "cancelled or dropped, or never came. leat logs may have its output; a "
-                          "label of a dead letter is found by leat show");
+        (void)reasons_add(
+            explanation, "unknown", true,
+            "it is not in the queue, and neither a result nor the history has it: it "
+            "ended long ago, was dropped, or never came. leat logs may have its output; a "
+            "label of a dead letter is found by leat show");
     }
 }
 
@@ -472,6 +474,17 @@ int explain_read(const struct redisReply *reply, enum explain_subject subject,
         failed |= explanation->reasons[i].text.failed;
     }
     return failed ? -1 : 0;
+}
+
+void explain_by_history(struct explanation *explanation, const struct redisReply *row)
+{
+    for (size_t i = 0; i < explanation->count; i++) {
+        buffer_free(&explanation->reasons[i].text);
+        explanation->reasons[i] = (struct explain_reason){0};
+    }
+    explanation->count = 0;
+    explain_end(explanation, row, fields_bytes(row, "outcome"), fields_number(row, "ended_ms", 0),
+                fields_number(row, "attempts", 0));
 }
 
 void explain_free(struct explanation *explanation)

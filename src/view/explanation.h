@@ -19,10 +19,10 @@ enum explain_verdict {
     EXPLAIN_WILL_RUN,  /* the task, without anybody's doing */
     EXPLAIN_OPEN,      /* tasks of the lane or the queue can start */
     EXPLAIN_BLOCKED,   /* nothing starts until somebody acts, or a fault ends */
-    EXPLAIN_SUCCEEDED, /* the task, and its result was kept */
+    EXPLAIN_SUCCEEDED, /* the task, by its result or the history */
     EXPLAIN_CANCELLED,
-    EXPLAIN_DEAD,    /* the task is a dead letter, or its result says that it was one */
-    EXPLAIN_UNKNOWN, /* no such task or lane, and no result was kept */
+    EXPLAIN_DEAD,    /* the task is a dead letter, or was one */
+    EXPLAIN_UNKNOWN, /* no such task or lane, and neither a result nor a record of its end */
 };
 
 /* A number or a name of a reason. */

@@ -15,9 +15,9 @@
 static bool is_number_name(const char *name)
 {
     static const char *const numbers[] = {
-        "max_crashes",      "max_length", "max_task",     "sizes",
-        "dead_keep_number", "hold_until", "outage_until", "floor_until",
-        "protocol",         "begun",      "fence"};
+        "max_crashes", "max_length",   "max_task",    "sizes",    "dead_keep_number",
+        "hold_until",  "outage_until", "floor_until", "protocol", "begun",
+        "fence",       "attempts",     "duration_us"};
     size_t size = strlen(name);
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {

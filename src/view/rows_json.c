@@ -9,6 +9,7 @@
 #include "view/output_json.h"
 #include "view/reply_fields.h"
 #include "view/reply_json.h"
+#include "view/usage.h"
 
 struct bytes rows_command(const struct redisReply *row)
 {
@@ -30,11 +31,38 @@ static void put_starts(json_t **object, const struct redisReply *row)
     output_put_bytes(object, "payload_start", payload);
 }
 
-json_t *rows_json(const struct redisReply *row)
+bool rows_is_ended(const struct redisReply *row)
+{
+    return bytes_equal(fields_bytes(row, "state"), "done");
+}
+
+/* An ended task has no payload and no fields. Its members are texts; unknown ones are left out. */
+static json_t *ended_json(const struct redisReply *row)
 {
     json_t *object = fields_json(row);
-    struct bytes command = rows_command(row);
 
+    for (size_t i = 0; i < fields_count(row); i++) {
+        char name[64];
+        bytes_copy(fields_name_at(row, i), name, sizeof name);
+        if (fields_value(fields_value_at(row, i)).size == 0) {
+            (void)json_object_del(object, name);
+        }
+    }
+    if (fields_bytes(row, "usage").size > 0) {
+        output_put(&object, "usage", usage_json(fields_bytes(row, "usage")));
+    }
+    return object;
+}
+
+json_t *rows_json(const struct redisReply *row)
+{
+    struct bytes command = rows_command(row);
+    json_t *object;
+
+    if (rows_is_ended(row)) {
+        return ended_json(row);
+    }
+    object = fields_json(row);
     put_starts(&object, row);
     if (command.size < QUEUE_PREVIEW) {
         return object;

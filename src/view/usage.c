@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +43,21 @@ json_t *usage_json(struct bytes usage)
     return object;
 }
 
-static void append_size(struct buffer *out, const char *title, int64_t bytes)
+int64_t usage_item(struct bytes usage, const char *name)
+{
+    const char *at = usage.data;
+    char found[NAME_SIZE];
+    int64_t number;
+
+    while (usage.size > 0 && next_pair(&at, found, &number)) {
+        if (strcmp(found, name) == 0) {
+            return number;
+        }
+    }
+    return -1;
+}
+
+void usage_format_size(int64_t bytes, char *text, size_t text_size)
 {
     static const char units[] = "KMGT";
     double size = (double)bytes / 1024;
@@ -52,9 +67,16 @@ static void append_size(struct buffer *out, const char *title, int64_t bytes)
         size /= 1024;
         unit++;
     }
+    (void)snprintf(text, text_size, "%.*f%c", size < 10 ? 1 : 0, size, units[unit]);
+}
+
+static void append_size(struct buffer *out, const char *title, int64_t bytes)
+{
+    char size[32];
+
+    usage_format_size(bytes, size, sizeof size);
     /* a failed append marks the buffer */
-    (void)buffer_printf(out, "%s%s %.*f%c", out->size > 0 ? ", " : "", title, size < 10 ? 1 : 0,
-                        size, units[unit]);
+    (void)buffer_printf(out, "%s%s %s", out->size > 0 ? ", " : "", title, size);
 }
 
 void usage_append(struct buffer *out, struct bytes usage)

@@ -25,7 +25,8 @@ Events, all with `t` and `e`:
     output    named, said: the tid with which a line was logged, and the tid of the task that wrote it
     stopped   processes: those of tasks that are left when all workers have ended
     final     left {place: count}, dead [{n, cause, attempts, crashes, payload, died_ms}], names, stats,
-              orphans, zombies, descriptors [[w, at the start, at the end]]
+              orphans, zombies, descriptors [[w, at the start, at the end]], ended [[tid, outcome]]: the queue's
+              own history, all of it
 """
 import itertools
 from collections import Counter, defaultdict, namedtuple
@@ -484,6 +485,26 @@ def recovery(facts):
             yield Violation('I9', -1, f'worker {w} was heard of again after healing: {what}')
 
 
+def remembered(facts):
+    """I10: the queue's own history has each success and each death of a task that ran, once, and no others."""
+    ended = facts.final['ended']
+    successes = Counter(tid for tid, outcome in ended if outcome == 'succeeded')
+    for tid, times in successes.items():
+        n = facts.number_of.get(tid, -1)
+        if times > 1:
+            yield Violation('I10', n, f'the history has {times} successes of it')
+        if not any(result.outcome == 'success' and result.state != 'fenced' for result in facts.results_of[n]):
+            yield Violation('I10', n, f'the history has a success of {tid} that no worker has reported')
+    counted = facts.final['stats'].get('succeeded', 0)
+    if sum(successes.values()) != counted:
+        yield Violation('I10', -1, f'the history has {sum(successes.values())} successes of {counted}')
+    died = Counter(facts.number_of.get(tid, -1) for tid, outcome in ended if outcome == 'dead')
+    letters = Counter(letter['n'] for letter in facts.final['dead'] if letter['attempts'] or letter['crashes'])
+    if died != letters:
+        yield Violation('I10', -1, f'dead in the history, and not so among the dead letters: {died - letters}; '
+                                   f'the other way round: {letters - died}')
+
+
 def counters(facts):
     """I10: the queue's counters agree with the history."""
     stats, known = facts.final['stats'], [n for n in set(facts.tasks) | set(facts.runs_of)]
@@ -496,6 +517,8 @@ def counters(facts):
     for name, (least, most) in bounds.items():
         if not least <= stats.get(name, 0) <= most:
             yield Violation('I10', -1, f'{name} is {stats.get(name, 0)}, and not from {least} to {most}')
+    if 'ended' in facts.final:
+        yield from remembered(facts)
 
 
 def chains(facts):

@@ -10,7 +10,7 @@ from forks import Forks
 from harness import processes
 from harness.daemon import BUILD, Daemon, merged
 from harness.polling import PATIENCE_S, wait_until
-from harness.queue import Queue, trailer
+from harness.queue import Queue, text, trailer
 from harness.short_leases import SHORT
 from history import now_ns
 from hosts import Host, Link
@@ -21,6 +21,7 @@ from witness import Witness
 from workload import PERMANENT, mark
 
 MAX_ATTEMPTS, MAX_CRASHES = 3, 3
+HISTORY = 100000  # tasks; after more, the history is not checked
 RESTART_S = 0.2
 DRAIN_S = 2 * LEASE_S  # long enough for a lease to expire that is not renewed meanwhile
 ABROAD = 2  # this worker starts on another host each time, where it finds no proof that the last one is dead
@@ -102,7 +103,7 @@ class Rig:
         return merged(SHORT, {
             'redis': self.ways[w].way(),
             'queue': {'name': 'chaos', 'lease': f'{LEASE_S:g}s', 'concurrency': self._slots,
-                      'max_crashes': MAX_CRASHES},
+                      'max_crashes': MAX_CRASHES, 'history': HISTORY},
             'task': self._task(w),
             'output': {'max_output': '1M', 'at_max': 'kill'} if self.resident else {},
             'retry': {'base': '200ms', 'max_attempts': MAX_ATTEMPTS, 'permanent': PERMANENT},
@@ -252,9 +253,11 @@ class Rig:
                 'index': len(set(queue.index()) ^ dead)}
         stats = {name.decode('latin-1'): int(value) for name, value in redis.hgetall(queue.stats).items()
                  if value.lstrip(b'-').isdigit()}
+        ended = [[text(row['tid']), text(row['outcome'])] for row in queue.list('done')]
         more = RESIDENT_FILES * self._slots if self.resident else 0
         self._writer.say(
             'final', left=left, dead=letters, names=len(queue.held()), stats=stats,
+            **({'ended': ended} if len(ended) < HISTORY else {}),
             orphans=self._settled(self.orphans), zombies=self._settled(self.zombies),
             descriptors=[[w, self._first[worker.pid] + more, descriptors(worker.pid)]
                          for w, worker in enumerate(self.workers) if worker.pid in self._first])

@@ -80,7 +80,7 @@ class Made:
         self.say(at, 'heal')
         self.say(again, 'renewed', w=0)
 
-    def close(self, drained=True, **stats):
+    def close(self, drained=True, history=None, **stats):
         if not any(event['e'] == 'heal' for event in self.events):
             self.heal()
         if drained:
@@ -88,6 +88,8 @@ class Made:
         ended = {event['n'] for event in self.events if event['e'] == 'end' and event['code'] == 0}
         dead = len(self.final['dead'])
         self.final['stats'] = {'succeeded': len(ended), 'dead': dead, **stats}
+        if history is not None:
+            self.final['ended'] = history
         self.say(100, 'final', **{name: value for name, value in self.final.items() if name != 'e'})
         self.say(100, 'meta', **{name: value for name, value in {**META, **self.meta}.items() if name != 'e'})
         return self.events
@@ -464,6 +466,21 @@ def test_ended_by_a_fault(made, kind, status):
 @pytest.mark.parametrize('stats', [{'succeeded': 0}, {'succeeded': 2}, {'dead': 1}])
 def test_i10(made, stats):
     assert made.found(**stats) == [('I10', -1)]
+
+
+@pytest.mark.parametrize('history, wrong', [
+    ([['0-0', 'succeeded'], ['1-0', 'dead'], ['9-0', 'cancelled']], set()),
+    ([['1-0', 'dead']], {('I10', -1)}),
+    ([['0-0', 'succeeded']] * 2 + [['1-0', 'dead']], {('I10', 0), ('I10', -1)}),
+    ([['1-0', 'succeeded'], ['1-0', 'dead']], {('I10', 1)}),
+    ([['0-0', 'succeeded']], {('I10', -1)}),
+    ([['0-0', 'succeeded'], ['1-0', 'dead'], ['0-0', 'dead']], {('I10', -1)})])
+def test_i10_history(made, history, wrong):
+    """The queue's own history lacks an end, has one twice, or has one that did not happen."""
+    made.enqueue(3, 1, fails=1000, code=100)
+    made.attempt(4, 1, outcome='dead', code=100)
+    made.letter(4.15, 1, attempts=1)
+    assert made.found(history=history) == sorted(wrong)
 
 
 def test_i10_fenced(made):

@@ -14,6 +14,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/queues.h"
 #include "cli/lib/text.h"
+#include "config/types/history_rule.h"
 #include "config/types/limits.h"
 #include "config/types/shared_setting.h"
 #include "queue/calls.h"
@@ -36,6 +37,8 @@ static const char help[] =
     "                    XADD does not. 0 or none: no limit\n"
     "  max_task          largest task, such as 16M; larger ones are refused. At\n"
     "                    least 64K; 0 or none: no limit\n"
+    "  history           ended tasks to keep for leat list, show and report: a number\n"
+    "                    up to 100000, or an age such as 7d. 0 or none: none\n"
     "  dead_keep         age at which dead letters are deleted. 0 or none: never\n"
     "  dead_keep_number  dead letters to keep, the newest. 0 or none: all\n"
     "  rate              starts of all workers together: 20/s, 100/m, 5000/h; none:\n"
@@ -111,6 +114,7 @@ static int parse_number(const struct shared_setting *setting, const char *text, 
     case SHARED_SIZE:
         return units_parse_size(text, value);
     case SHARED_NUMBER:
+    case SHARED_HISTORY:
     case SHARED_RATE:
     case SHARED_LANES:
         break;
@@ -184,6 +188,35 @@ static int read_lane_kind(const struct cli *cli, const struct shared_setting *se
     return EX_OK;
 }
 
+static int read_history(const struct cli *cli, const struct shared_setting *setting,
+                        const char *text, struct buffer *stored)
+{
+    char normal[SHARED_TEXT_SIZE];
+    int64_t value;
+
+    if (history_rule_parse(text, &value) != 0) {
+        return cli_usage(cli, "%s: invalid value '%s'; use %s", setting->name, text,
+                         HISTORY_RULE_FORMS);
+    }
+    history_rule_format(value, normal, sizeof normal);
+    (void)buffer_append_text(stored, normal); /* checked by the caller */
+    return EX_OK;
+}
+
+/* Reads a value in the form of its kind. setting: NULL for a lane. */
+static int read_value(const struct cli *cli, const struct shared_setting *setting, const char *name,
+                      const char *text, struct buffer *stored)
+{
+    if (!setting || setting->kind == SHARED_RATE) {
+        return read_limit(cli, name, text, stored);
+    }
+    if (setting->kind == SHARED_LANES) {
+        return read_lane_kind(cli, setting, text, stored);
+    }
+    return setting->kind == SHARED_HISTORY ? read_history(cli, setting, text, stored)
+                                           : read_number(cli, setting, text, stored);
+}
+
 /* Reads a value. Returns the key of the setting, or NULL after printing the error and setting
  * *status. */
 static const char *read_setting(const struct cli *cli, const char *name, const char *text,
@@ -203,9 +236,7 @@ static const char *read_setting(const struct cli *cli, const char *name, const c
     } else if (none && setting->may_be_none) {
         (void)buffer_append_text(stored, "0"); /* checked below */
     } else {
-        *status = !setting || setting->kind == SHARED_RATE ? read_limit(cli, name, text, stored)
-                  : setting->kind == SHARED_LANES ? read_lane_kind(cli, setting, text, stored)
-                                                  : read_number(cli, setting, text, stored);
+        *status = read_value(cli, setting, name, text, stored);
     }
     if (*status == EX_OK && buffer_append(stored, "", 1) != 0) {
         *status = cli_no_memory();

@@ -25,6 +25,9 @@ static const char *first_cursor(const char *what)
     if (strcmp(what, "ready") == 0) {
         return "g0-0";
     }
+    if (strcmp(what, "done") == 0) {
+        return "d+";
+    }
     return strcmp(what, "dead") == 0 ? "0-0" : "0";
 }
 
@@ -72,6 +75,15 @@ int rows_walk(struct cli *cli, const char *what, bool whole, rows_visit *visit, 
 
     (void)snprintf(cursor, sizeof cursor, "%s", first_cursor(what));
     return walk_from(cli, what, whole, cursor, '\0', visit, context, &more);
+}
+
+int rows_walk_ended(struct cli *cli, int64_t since_ms, rows_visit *visit, void *context)
+{
+    char cursor[CURSOR_SIZE];
+    bool more = true;
+
+    (void)snprintf(cursor, sizeof cursor, "a%lld", (long long)since_ms);
+    return walk_from(cli, "done", false, cursor, '\0', visit, context, &more);
 }
 
 /* Passes rows on as long as they are of the lane. */
@@ -159,20 +171,28 @@ void rows_add_ago(struct table *table, int64_t unix_ms, int64_t now_ms)
     table_printf(table, "%s", text);
 }
 
-void rows_add_cause(struct table *table, const struct redisReply *row)
+void rows_append_cause(struct buffer *text, const struct redisReply *row)
 {
     struct bytes cause = fields_bytes(row, "cause"), status = fields_bytes(row, "status");
-    char text[128], name[64];
+    char name[64], detail[128];
 
     bytes_copy(cause, name, sizeof name);
-    bytes_copy(status, text, sizeof text);
-    if (status.size == 0 || strcmp(text, name) == 0) {
-        table_printf(table, "%s", name);
-    } else if (strncmp(text, name, strlen(name)) == 0) {
-        table_printf(table, "%s", text);
-    } else {
-        table_printf(table, "%s %s", name, text);
+    bytes_copy(status, detail, sizeof detail);
+    if (status.size == 0 || strncmp(detail, name, strlen(name)) != 0) {
+        (void)buffer_append_text(text, name);
+        (void)buffer_append_text(text, status.size > 0 ? " " : "");
     }
+    (void)buffer_append_text(text, detail);
+}
+
+void rows_add_cause(struct table *table, const struct redisReply *row)
+{
+    struct buffer text = BUFFER_INIT;
+
+    rows_append_cause(&text, row);
+    table_add(table, text.data, text.size);
+    table->failed |= text.failed;
+    buffer_free(&text);
 }
 
 int rows_array_add(struct rows_array *array, json_t *value)

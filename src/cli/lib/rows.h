@@ -16,22 +16,27 @@
 /* Called for each row. Returns true to continue. */
 typedef bool rows_visit(void *context, const struct redisReply *row);
 
-/* Visits the rows of a list: "ready", "running", "waiting" or "dead". With whole, rows have a
- * whole_command if the command is longer than a preview. Returns 0, or an exit status after
- * printing the error. */
+/* Visits the rows of a list: "ready", "running", "waiting", "dead" or "done", the newest first.
+ * With whole, rows have a whole_command if the command is longer than a preview. Returns 0, or an
+ * exit status after printing the error. */
 int rows_walk(struct cli *cli, const char *what, bool whole, rows_visit *visit, void *context);
 
 /* The same for the ready tasks that wait in a lane, and then for all that wait in none: the lane's
  * next one may be among these. */
 int rows_walk_lane(struct cli *cli, const char *lane, bool whole, rows_visit *visit, void *context);
 
+/* Visits ended tasks, the oldest first, from those that ended at that time on. */
+int rows_walk_ended(struct cli *cli, int64_t since_ms, rows_visit *visit, void *context);
+
 /* Add a cell: the command of the task with its fields and the beginning of its payload, or how long
  * ago a time was. */
 void rows_add_command(struct table *table, const struct redisReply *row);
 void rows_add_ago(struct table *table, int64_t unix_ms, int64_t now_ms);
 
-/* Adds a cell with the cause of a dead letter: "exit 3", "timeout", … */
+/* Adds the cause of a dead letter, or appends that of any task that ended: "exit 3", "timeout", … A
+ * failed append marks the buffer. */
 void rows_add_cause(struct table *table, const struct redisReply *row);
+void rows_append_cause(struct buffer *text, const struct redisReply *row);
 
 /* A JSON array that is written row by row. */
 struct rows_array {

@@ -12,6 +12,7 @@
 #include "cli/lib/cli.h"
 #include "cli/lib/output.h"
 #include "cli/lib/text.h"
+#include "cli/show/ended.h"
 #include "cli/show/history.h"
 #include "queue/calls.h"
 #include "view/reply_json.h"
@@ -40,7 +41,8 @@ static const char help[] =
     "  0   the task runs, will run without anybody's doing, or has succeeded; or\n"
     "      tasks of the lane or the queue can start\n"
     "  1   blocked until somebody acts or a fault ends; or dead, or cancelled\n"
-    "  2   unknown: no such task or lane, and no result was kept\n"
+    "  2   unknown: no such task or lane, no result was kept, and the history does\n"
+    "      not have the task\n"
     "  64  wrong usage\n" CLI_EXITS;
 
 /* The thing that the command explains, and its kind. */
@@ -163,21 +165,52 @@ static json_t *explanation_json(const struct cli *cli, const struct asked *asked
 
 /* ---- the command */
 
-static int show(const struct cli *cli, const struct asked *asked, const struct redisReply *reply)
-{
+/* The explanation that is printed, and the exit status. */
+struct printing {
+    struct cli *cli;
+    const struct asked *asked;
     struct explanation explanation;
     int status;
+};
 
-    if (explain_read(reply, asked->subject, &cli->config->queue, &explanation) != 0) {
-        status = cli_no_memory();
-    } else if (asked->json) {
-        status = output_json(explanation_json(cli, asked, &explanation), true);
-    } else {
-        status = print_text(asked, &explanation);
+static void print(struct printing *printing)
+{
+    const struct explanation *explanation = &printing->explanation;
+
+    printing->status =
+        printing->asked->json
+            ? output_json(explanation_json(printing->cli, printing->asked, explanation), true)
+            : print_text(printing->asked, explanation);
+    if (printing->status == EX_OK) {
+        printing->status = exit_status_of(explanation->verdict);
     }
-    status = status == EX_OK ? exit_status_of(explanation.verdict) : status;
-    explain_free(&explanation);
-    return status;
+}
+
+static bool print_ended(void *context, const struct redisReply *row)
+{
+    struct printing *printing = context;
+
+    explain_by_history(&printing->explanation, row);
+    print(printing);
+    return false;
+}
+
+static int show(struct cli *cli, const struct asked *asked, const struct redisReply *reply)
+{
+    struct printing printing = {.cli = cli, .asked = asked};
+    bool is_printed = false;
+    int status = EX_OK;
+
+    if (explain_read(reply, asked->subject, &cli->config->queue, &printing.explanation) != 0) {
+        status = cli_no_memory();
+    } else if (asked->subject == EXPLAIN_TASK && printing.explanation.verdict == EXPLAIN_UNKNOWN) {
+        status = ended_find(cli, asked->name, print_ended, &printing, &is_printed);
+    }
+    if (status == EX_OK && !is_printed) {
+        print(&printing);
+    }
+    explain_free(&printing.explanation);
+    return status == EX_OK ? printing.status : status;
 }
 
 static int explain(struct cli *cli, struct asked *asked)

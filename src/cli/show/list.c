@@ -19,19 +19,20 @@
 
 static const char help[] =
     "Usage: leat list [OPTION]...\n"
-    "List tasks by state: running, ready, retrying, delayed and dead ones.\n"
+    "List tasks by state: running, ready, retrying, delayed and dead ones, or with\n"
+    "--state done those that have ended, the last one first.\n"
     "LABEL is the label that a task was given, TRIES the number of counted attempts,\n"
     "with the one that runs. DETAIL is the worker, the time when the task is due, its\n"
-    "lane, or the cause of death. COMMAND also shows the task's fields, and after '<'\n"
-    "the beginning of its payload. A narrow terminal has fewer columns.\n"
+    "lane, the cause of death, or its end. COMMAND also shows the task's fields,\n"
+    "and after '<' the beginning of its payload. A narrow terminal has fewer columns.\n"
     "\n"
     "Filters; a task must match all of them:\n"
-    "  --state STATE     only ready, running, delayed, retrying or dead ones\n"
+    "  --state STATE     only ready, running, delayed, retrying, dead or done ones\n"
     "  --lane NAME       it is in this lane; '' means no lane\n"
     "  --label GLOB      its label matches GLOB, such as 'order-*'\n"
     "  --worker GLOB     the name or the host of its worker matches GLOB\n"
     "  --command GLOB    its whole command matches GLOB, such as 'make *'\n"
-    "  --cause CAUSE     it is dead, of this cause; see leat dead --help\n"
+    "  --cause CAUSE     it died of this cause; see leat dead --help\n"
     "  --older-than AGE  it was enqueued more than AGE ago, such as 2d\n"
     "  --newer-than AGE  it was enqueued less than AGE ago\n"
     "\n"
@@ -47,15 +48,18 @@ static const char help[] =
     "Examples:\n"
     "  leat -q thumbnails list --state running\n"
     "  leat -q thumbnails list --lane archive --older-than 1h --format '{tid}'\n"
+    "  leat -q thumbnails list --state done --command 'make *'\n"
     "  leat -q thumbnails list --limit 0 --json | jq -r '.[].tid'\n"
     "\n"
     "Exit codes:\n"
     "  0   success, also if there are no tasks\n"
     "  64  wrong usage\n" CLI_EXITS;
 
-/* The order of the output. leat_list has delayed and retrying tasks in one list. */
-static const char *const states[] = {"running", "ready", "retrying", "delayed", "dead"};
+/* The order of the output. leat_list has delayed and retrying tasks in one list. The last one is
+ * listed only if it is asked for. */
+static const char *const states[] = {"running", "ready", "retrying", "delayed", "dead", "done"};
 #define STATE_COUNT (sizeof states / sizeof *states)
+#define LIVING_COUNT (STATE_COUNT - 1)
 
 struct listing {
     const char *state; /* the state that is being listed */
@@ -112,12 +116,53 @@ static void add_place(struct listing *listing, const struct redisReply *row)
     buffer_free(&place);
 }
 
+/* Adds when the task ended, and how long it took or the cause of its failure; and the lane. */
+static void add_end(struct listing *listing, const struct redisReply *row)
+{
+    struct bytes lane = fields_bytes(row, "lane");
+    int64_t took_us = fields_number(row, "duration_us", 0);
+    char time[MOMENT_SIZE];
+    struct buffer end = BUFFER_INIT;
+
+    /* a failed append marks the buffer */
+    moment_relative(fields_number(row, "ended_ms", 0), listing->now_ms, time, sizeof time);
+    (void)buffer_append_text(&end, time);
+    if (bytes_equal(fields_bytes(row, "outcome"), "dead")) {
+        (void)buffer_append_text(&end, ", ");
+        rows_append_cause(&end, row);
+    } else if (took_us > 0) {
+        moment_span(took_us / 1000, time, sizeof time);
+        (void)buffer_printf(&end, ", took %s", time);
+    }
+    if (lane.size > 0) {
+        (void)buffer_append_text(&end, ", lane ");
+        (void)buffer_append(&end, lane.data, lane.size);
+    }
+    table_add(&listing->table, end.data, end.size);
+    listing->table.failed |= end.failed;
+    buffer_free(&end);
+}
+
 static void add_detail(struct listing *listing, const struct redisReply *row)
 {
-    if (strcmp(listing->state, "dead") == 0) {
+    if (rows_is_ended(row)) {
+        add_end(listing, row);
+    } else if (strcmp(listing->state, "dead") == 0) {
         rows_add_cause(&listing->table, row);
     } else {
         add_place(listing, row);
+    }
+}
+
+/* The state, or how the task ended. */
+static void add_state(struct listing *listing, const struct redisReply *row)
+{
+    struct bytes state = bytes_of(is_held(row) ? "held" : listing->state);
+
+    state = rows_is_ended(row) ? fields_bytes(row, "outcome") : state;
+    table_add(&listing->table, state.data, state.size);
+    if (bytes_equal(state, "dead")) {
+        table_style(&listing->table, TEXT_RED);
     }
 }
 
@@ -128,10 +173,7 @@ static void add_row(struct listing *listing, const struct redisReply *row)
 
     table_add(table, tid.data, tid.size);
     table_add(table, label.data, label.size);
-    table_printf(table, "%s", is_held(row) ? "held" : listing->state);
-    if (strcmp(listing->state, "dead") == 0) {
-        table_style(table, TEXT_RED);
-    }
+    add_state(listing, row);
     rows_add_ago(table, fields_number(row, "enqueued_ms", 0), listing->now_ms);
     table_printf(table, "%lld", (long long)fields_number(row, "attempts", 0));
     add_detail(listing, row);
@@ -191,12 +233,13 @@ static bool visit(void *context, const struct redisReply *row)
     return listing->status == EX_OK && !ferror(stdout);
 }
 
-/* Only dead letters have a cause, and only what a worker has or had names one. */
+/* Only tasks that have ended have a cause, and only what a worker has or had names one. */
 static bool may_match(const struct row_filter *filter, const char *state)
 {
-    bool is_dead = strcmp(state, "dead") == 0, is_running = strcmp(state, "running") == 0;
+    bool has_ended = strcmp(state, "dead") == 0 || strcmp(state, "done") == 0;
+    bool is_running = strcmp(state, "running") == 0;
 
-    return (!filter->cause || is_dead) && (!filter->worker || is_dead || is_running);
+    return (!filter->cause || has_ended) && (!filter->worker || has_ended || is_running);
 }
 
 static int walk(struct cli *cli, struct listing *listing, const char *what)
@@ -233,7 +276,7 @@ static int list(struct cli *cli, struct listing *listing, const char *state)
     int status = cli_connect(cli);
 
     for (size_t i = 0; i < STATE_COUNT && status == EX_OK; i++) {
-        if (!state || strcmp(state, states[i]) == 0) {
+        if (state ? strcmp(state, states[i]) == 0 : i < LIVING_COUNT) {
             status = walk_state(cli, listing, states[i]);
         }
     }
@@ -261,7 +304,8 @@ static int check_state(const struct cli *cli, const struct cli_option *option, c
         }
     }
     cli_suggest(state, states, STATE_COUNT, hint, sizeof hint);
-    return cli_usage(cli, "unknown state: %s;%s use ready, running, delayed, retrying or dead",
+    return cli_usage(cli,
+                     "unknown state: %s;%s use ready, running, delayed, retrying, dead or done",
                      state, hint);
 }
 

@@ -13,9 +13,10 @@
 #include "view/reply_fields.h"
 
 static const char *const names[] = {
-    "tid",     "id",       "state",   "lane",        "unique",       "command", "attempts",
-    "crashes", "worker",   "attempt", "cause",       "status",       "reason",  "dead_id",
-    "due_ms",  "begun_ms", "died_ms", "enqueued_ms", "payload_bytes"};
+    "tid",           "id",      "state",    "lane",      "unique",      "command",
+    "attempts",      "crashes", "worker",   "attempt",   "cause",       "status",
+    "reason",        "dead_id", "due_ms",   "begun_ms",  "died_ms",     "enqueued_ms",
+    "payload_bytes", "outcome", "ended_ms", "waited_ms", "duration_us", "usage"};
 #define NAME_COUNT (sizeof names / sizeof *names)
 
 /* A piece of a form: a member of the row, or one character. */

@@ -168,10 +168,5 @@ struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, 
     if (!found && *status == EX_OK) {
         found = show_locate_labelled(cli, id, status);
     }
-    if (!found && *status == EX_OK) {
-        cli_error("no %s %s in queue %s%s; see leat %s", only_dead ? "dead letter" : "task", id,
-                  cli->config->queue.name, expand_id_hint(id), only_dead ? "dead list" : "list");
-        *status = SHOW_NOT_FOUND;
-    }
     return found;
 }

@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "cli/lib/output.h"
 #include "cli/lib/text.h"
+#include "cli/show/ended.h"
+#include "cli/show/expand_id.h"
 #include "cli/show/history.h"
 #include "view/moment.h"
 #include "view/reply_fields.h"
@@ -26,7 +28,8 @@ static const char help[] =
     "Show everything about a task: its fields, its attempts, and the cause if it\n"
     "is a dead letter. ID is the task's id or a prefix of it (6 to 13 digits, but not\n"
     "10), its label (--id), or the id of a dead letter's entry. If no task in the\n"
-    "queue has that label, it means the newest dead letter.\n"
+    "queue has that label, it means the newest dead letter. A task that is not in the\n"
+    "queue is shown as the history has it, by its whole id or its label.\n"
     "\n"
     "Options:\n"
     "  --json      print JSON with unshortened fields\n"
@@ -88,12 +91,33 @@ static void add_usage(struct buffer *out, struct bytes usage)
     (void)buffer_append_text(out, "\n");
 }
 
+/* Adds what only the row of an ended task has. */
+static void add_ended(struct buffer *out, const struct redisReply *row)
+{
+    int64_t took_us = fields_number(row, "duration_us", -1);
+    int64_t waited_ms = fields_number(row, "waited_ms", -1);
+    char span[MOMENT_SIZE];
+
+    if (waited_ms >= 0) {
+        moment_span(waited_ms, span, sizeof span);
+        add_text(out, "waited", bytes_of(span));
+    }
+    if (took_us >= 0) {
+        moment_span(took_us / 1000, span, sizeof span);
+        add_text(out, "took", bytes_of(span));
+    }
+    add_time(out, "ended", fields_number(row, "ended_ms", 0));
+    add_text(out, "lane", rows_is_ended(row) ? fields_bytes(row, "lane") : bytes_of(NULL));
+    add_text(out, "command", rows_is_ended(row) ? fields_bytes(row, "command") : bytes_of(NULL));
+}
+
 static void add_summary(struct buffer *out, const struct redisReply *row)
 {
     /* a failed append marks the buffer */
     add_text(out, "task", fields_bytes(row, "tid"));
     add_text(out, "label", fields_bytes(row, "id"));
     add_text(out, "state", fields_bytes(row, "state"));
+    add_text(out, "outcome", fields_bytes(row, "outcome"));
     add_text(out, "cause", fields_bytes(row, "cause"));
     add_text(out, "status", fields_bytes(row, "status"));
     add_text(out, "reason", fields_bytes(row, "reason"));
@@ -109,6 +133,7 @@ static void add_summary(struct buffer *out, const struct redisReply *row)
     add_time(out, "due", fields_number(row, "due_ms", 0));
     add_time(out, "begun", fields_number(row, "begun_ms", fields_number(row, "begun", 0)));
     add_time(out, "died", fields_number(row, "died_ms", 0));
+    add_ended(out, row);
     add_usage(out, fields_bytes(row, "usage"));
 }
 
@@ -198,6 +223,47 @@ static int print_payload(const char *id, const struct redisReply *fields)
     return SHOW_NOT_FOUND;
 }
 
+/* How to print an ended task, and the exit status of that. */
+struct ended {
+    bool json;
+    int status;
+};
+
+static bool print_ended(void *context, const struct redisReply *row)
+{
+    struct ended *ended = context;
+    struct buffer page = BUFFER_INIT;
+
+    if (ended->json) {
+        ended->status = output_json(rows_json(row), true);
+        return false;
+    }
+    add_summary(&page, row);
+    (void)text_wrap(&page, 0, output_look().width);
+    ended->status = output_write(&page);
+    buffer_free(&page);
+    return false;
+}
+
+/* The task is not in the queue. The history keeps no payloads. */
+static int show_ended(struct cli *cli, const char *id, const struct show_options *options)
+{
+    struct ended ended = {.json = options->json};
+    bool found = false;
+    int status = EX_OK;
+
+    if (!options->only_dead && !options->payload) {
+        status = ended_find(cli, id, print_ended, &ended, &found);
+    }
+    if (found || status != EX_OK) {
+        return found ? ended.status : status;
+    }
+    cli_error("no %s %s in queue %s%s; see leat %s", options->only_dead ? "dead letter" : "task",
+              id, cli->config->queue.name, expand_id_hint(id),
+              options->only_dead ? "dead list" : "list");
+    return SHOW_NOT_FOUND;
+}
+
 int show_task(struct cli *cli, const char *id, const struct show_options *options)
 {
     struct redisReply *reply;
@@ -209,7 +275,7 @@ int show_task(struct cli *cli, const char *id, const struct show_options *option
     }
     reply = show_locate(cli, id, options->only_dead, &status);
     if (!reply) {
-        return status;
+        return status != EX_OK ? status : show_ended(cli, id, options);
     }
     found = task_view_read(reply);
     if (options->payload) {

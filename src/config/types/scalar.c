@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "config/suggest.h"
+#include "config/types/history_rule.h"
 #include "config/types/strings.h"
 
 enum { CODE_HIGH = 255, DAY_MS = 86400000 };
@@ -291,6 +292,19 @@ static int set_codes(void *member, const char *text, struct buffer *why)
     return 0;
 }
 
+static int set_history(void *member, const struct table_row *row, const char *text,
+                       struct buffer *why)
+{
+    int64_t value;
+
+    if (history_rule_parse(text, &value) != 0) {
+        (void)strings_refuse(why, text, "is not allowed; use " HISTORY_RULE_FORMS);
+        return -1;
+    }
+    store(member, row, value);
+    return 0;
+}
+
 int scalar_set(void *member, const struct table_row *row, const char *text, struct buffer *why)
 {
     switch (row->type) {
@@ -304,6 +318,8 @@ int scalar_set(void *member, const struct table_row *row, const char *text, stru
         return set_words(member, row, text, why);
     case TABLE_CODES:
         return set_codes(member, text, why);
+    case TABLE_HISTORY:
+        return set_history(member, row, text, why);
     default:
         return set_whole(member, row, text, why);
     }

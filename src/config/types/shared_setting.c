@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "config/types/history_rule.h"
 #include "config/types/lanes_rule.h"
 
 #define LONGEST_MS (INT64_C(36525) * 86400000) /* that of base/units.h */
@@ -21,6 +22,7 @@ const struct shared_setting shared_settings[SHARED_SETTINGS] = {
      offsetof(struct config, queue.max_length)},
     {"max_task", "max_task", SHARED_SIZE, true, LEAST_TASK, MOST_TASK,
      offsetof(struct config, queue.max_task)},
+    {"history", "history", SHARED_HISTORY, true, 0, 0, offsetof(struct config, queue.history)},
     {"dead_keep", "dead_keep_ms", SHARED_DURATION, true, 1, LONGEST_MS,
      offsetof(struct config, dead.keep_ms)},
     {"dead_keep_number", "dead_keep_number", SHARED_NUMBER, true, 1, MOST,
@@ -79,6 +81,6 @@ void shared_setting_configured(const struct shared_setting *setting, const struc
         (void)snprintf(stored, SHARED_TEXT_SIZE, "%s", rate ? rate : "");
     } else {
         memcpy(&value, member, sizeof value);
-        (void)units_format_integer(value, stored);
+        history_rule_format(value, stored, SHARED_TEXT_SIZE);
     }
 }

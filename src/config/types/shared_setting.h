@@ -11,17 +11,24 @@
 
 #include "config/config.h"
 
-enum shared_kind { SHARED_DURATION, SHARED_NUMBER, SHARED_SIZE, SHARED_RATE, SHARED_LANES };
+enum shared_kind {
+    SHARED_DURATION,
+    SHARED_NUMBER,
+    SHARED_SIZE,
+    SHARED_HISTORY, /* a number or an age; see config/types/history_rule.h */
+    SHARED_RATE,
+    SHARED_LANES
+};
 
 struct shared_setting {
     const char *name, *key; /* for people, and in Redis */
     enum shared_kind kind;
     bool may_be_none;    /* 0 is none, too */
-    int64_t least, most; /* not for SHARED_RATE and SHARED_LANES */
+    int64_t least, most; /* not for SHARED_HISTORY, SHARED_RATE and SHARED_LANES */
     size_t offset;       /* into struct config; not for SHARED_LANES */
 };
 
-enum { SHARED_SETTINGS = 9, SHARED_TEXT_SIZE = 64 };
+enum { SHARED_SETTINGS = 10, SHARED_TEXT_SIZE = 64 };
 
 extern const struct shared_setting shared_settings[SHARED_SETTINGS];
 

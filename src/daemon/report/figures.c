@@ -4,7 +4,6 @@
 #include "daemon/report/figures.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static void add(struct figures *figures, enum figures_histogram histogram, int64_t value)
 {
@@ -28,12 +27,6 @@ void figures_started(struct figures *figures, const struct task *task)
     }
 }
 
-/* The processes of a batch are measured together: they count for its first task. */
-static bool has_own_usage(const struct attempt *attempt)
-{
-    return !*attempt->batch || strcmp(attempt->batch, attempt->task->tid) == 0;
-}
-
 void figures_ended(struct figures *figures, const struct attempt *attempt)
 {
     static const struct {
@@ -48,7 +41,7 @@ void figures_ended(struct figures *figures, const struct attempt *attempt)
     }
     add(figures, FIGURES_DURATION, attempt->duration_us);
     for (size_t i = 0; i < sizeof used / sizeof *used; i++) {
-        if (attempt->usage.items[used[i].item] >= 0 && has_own_usage(attempt)) {
+        if (attempt->usage.items[used[i].item] >= 0 && attempt_has_own_usage(attempt)) {
             add(figures, used[i].histogram, attempt->usage.items[used[i].item]);
         }
     }

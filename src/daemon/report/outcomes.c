@@ -163,7 +163,7 @@ static bool send_batch(struct outcomes *outcomes)
         struct pending_outcome *pending = TAILQ_FIRST(&outcomes->queued.list);
         pending_outcome_list_remove(&outcomes->queued, pending);
         pending_outcome_list_append(&batch->sent, pending);
-        pending_outcome_add_to(&outcomes->worker->command, pending);
+        pending_outcome_add_to(outcomes->worker, pending);
     }
     if (session_send(outcomes->worker->session, on_finished, batch)) {
         end_batch(batch);

@@ -5,7 +5,9 @@
 
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "queue/calls.h"
+#include "queue/history_record.h"
 
 /* ---- lists ---- */
 
@@ -76,9 +78,67 @@ const char *pending_outcome_token(const struct pending_outcome *pending)
 /* Buffers for texts that the call points to. */
 struct texts {
     char status[32], usage[USAGE_TEXT];
+    char history[QUEUE_HISTORY_RECORD];
 };
 
-static void describe_attempt(const struct pending_outcome *pending, struct queue_result *result,
+/* The value of a field of the task, if it has one. */
+static struct bytes field_of(const struct task *task, const char *name)
+{
+    for (size_t i = 0; i < task->field_count; i++) {
+        if (task->fields[i].value.size > 0 && bytes_equal(task->fields[i].name, name)) {
+            return task->fields[i].value;
+        }
+    }
+    return bytes_of(NULL);
+}
+
+/* The beginning of the command that ran: the task's, or the config's. */
+static struct bytes command_of(const struct worker_context *worker, const struct task *task)
+{
+    struct bytes command = task->command ? *task->command : bytes_of(worker->config->task.command);
+
+    command.size = command.size < QUEUE_PREVIEW
+                       ? command.size
+                       : bytes_whole(command.data, QUEUE_PREVIEW, QUEUE_PREVIEW);
+    return command;
+}
+
+/* Packs the record of a task that has ended. */
+static void describe_end(const struct worker_context *worker, const struct attempt *attempt,
+                         struct queue_result *result, struct texts *texts)
+{
+    const struct task *task = attempt->task;
+    const int64_t numbers[HISTORY_ITEMS] = {
+        [HISTORY_ATTEMPTS] = task->attempt,           [HISTORY_ENQUEUED_MS] = task->enqueued_ms,
+        [HISTORY_WAITED_MS] = task->waited_ms,        [HISTORY_BEGUN_MS] = attempt->started_wall_ms,
+        [HISTORY_DURATION_US] = attempt->duration_us,
+    };
+    struct bytes items[HISTORY_ITEMS] = {
+        [HISTORY_TID] = bytes_of(task->tid),
+        [HISTORY_OUTCOME] = bytes_of(result->outcome == VERDICT_SUCCESS ? "succeeded" : "dead"),
+        [HISTORY_CAUSE] =
+            bytes_of(attempt->ending.cause == CAUSE_EXIT && result->outcome == VERDICT_SUCCESS
+                         ? ""
+                         : cause_name(attempt->ending.cause)),
+        [HISTORY_STATUS] = bytes_of(result->status),
+        [HISTORY_REASON] = bytes_of(result->reason),
+        [HISTORY_WORKER] = bytes_of(worker->consumer),
+        [HISTORY_USAGE] = bytes_of(attempt_has_own_usage(attempt) ? texts->usage : ""),
+        [HISTORY_LABEL] = task->label ? *task->label : bytes_of(NULL),
+        [HISTORY_LANE] = task->unlaned ? bytes_of(NULL) : field_of(task, "lane"),
+        [HISTORY_COMMAND] = command_of(worker, task),
+    };
+    char digits[HISTORY_ITEMS][UNITS_INTEGER_SIZE];
+    for (size_t i = HISTORY_ATTEMPTS; i <= HISTORY_DURATION_US; i++) {
+        if (numbers[i] > 0 || i == HISTORY_WAITED_MS) {
+            items[i] = (struct bytes){digits[i], units_format_integer(numbers[i], digits[i])};
+        }
+    }
+    result->history = (struct bytes){texts->history, history_record_pack(items, texts->history)};
+}
+
+static void describe_attempt(const struct worker_context *worker,
+                             const struct pending_outcome *pending, struct queue_result *result,
                              struct texts *texts)
 {
     const struct attempt *attempt = pending->attempt;
@@ -95,15 +155,19 @@ static void describe_attempt(const struct pending_outcome *pending, struct queue
     /* the last attempt's output tails and usage go into the dead letter and the result */
     bool last = result->outcome == VERDICT_SUCCESS || result->outcome == VERDICT_DEAD;
     result->result_ttl_ms = last ? pending->ttl_ms : 0;
+    if (!last) {
+        return;
+    }
+    usage_format(&attempt->usage, texts->usage, sizeof texts->usage);
     if (result->outcome == VERDICT_DEAD || result->result_ttl_ms > 0) {
         result->stdout_tail = attempt->stdout_tail;
         result->stderr_tail = attempt->stderr_tail;
-        usage_format(&attempt->usage, texts->usage, sizeof texts->usage);
         result->usage = texts->usage;
     }
+    describe_end(worker, attempt, result, texts);
 }
 
-void pending_outcome_add_to(struct command *command, const struct pending_outcome *pending)
+void pending_outcome_add_to(struct worker_context *worker, const struct pending_outcome *pending)
 {
     struct queue_result result = {.token = pending_outcome_token(pending),
                                   .outcome = pending->outcome.verdict,
@@ -116,7 +180,7 @@ void pending_outcome_add_to(struct command *command, const struct pending_outcom
                                   .unclaimed = pending->unclaimed};
     struct texts texts;
     if (pending->attempt) {
-        describe_attempt(pending, &result, &texts);
+        describe_attempt(worker, pending, &result, &texts);
     }
-    queue_finish_add(command, &result);
+    queue_finish_add(&worker->command, &result);
 }

@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "daemon/session/worker_context.h"
 #include "exec/runner.h"
 #include "queue/replies.h"
 #include "queue/task.h"
-#include "redis/command.h"
 
 struct pending_outcome {
     TAILQ_ENTRY(pending_outcome) link;
@@ -39,8 +39,8 @@ void pending_outcome_free(struct pending_outcome *pending);
 
 const char *pending_outcome_token(const struct pending_outcome *pending);
 
-/* Adds it to a leat_finish. */
-void pending_outcome_add_to(struct command *command, const struct pending_outcome *pending);
+/* Adds it to the leat_finish that the worker is building. */
+void pending_outcome_add_to(struct worker_context *worker, const struct pending_outcome *pending);
 
 void pending_outcome_list_init(struct pending_outcome_list *list);
 void pending_outcome_list_append(struct pending_outcome_list *list,

@@ -5,6 +5,7 @@
 #include "exec/attempt/attempt.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -23,6 +24,11 @@ void attempt_init(struct attempt *attempt, const struct claimed_task *claimed)
         .lease_deadline_ns = claimed->lease_deadline_ns,
         .renewal = claimed->renewal,
     };
+}
+
+bool attempt_has_own_usage(const struct attempt *attempt)
+{
+    return !*attempt->batch || strcmp(attempt->batch, attempt->task->tid) == 0;
 }
 
 void attempt_free(struct attempt *attempt)

@@ -84,6 +84,10 @@ struct attempt_follow {
 /* Sets up the attempt of a task that was claimed and has not started. */
 void attempt_init(struct attempt *attempt, const struct claimed_task *claimed);
 
+/* Whether its usage counts for it. The processes of a batch are measured together: they count for
+ * the first task. */
+bool attempt_has_own_usage(const struct attempt *attempt);
+
 /* Frees an attempt and what it owns. NULL does nothing. */
 void attempt_free(struct attempt *attempt);
 

@@ -103,6 +103,7 @@ function leat.sweep_dead_letters(q)
     return true
   end
   leat.forget_gone_hooks(q)
+  leat.trim_history(q)
   return false
 end
 

@@ -147,6 +147,7 @@ local function finish_one(q, packed, result, tally)
   end
   whole_step(late_success_step, q, result.token, record)
   count(q, 'succeeded')
+  leat.remember(q, leat.history_length(q), result.history)
   tell_success(q, record, result)
   return 'ok'
 end
@@ -198,10 +199,16 @@ local function wants_result(args, at)
   return false
 end
 
--- Publishes the successes of a batch that someone asked for.
+-- Notes the successes of a batch in the history, and publishes those that someone asked for.
 local function tell_batch(q, batch, args, places)
+  local most
   for i = 1, #batch.numbers do
     local at, record = places[batch.numbers[i]], batch.unpacked[i]
+    local last = at + HEAD + 2 * args[at + 2] - 1
+    if args[last - 1] == 'history' then
+      most = most or leat.history_length(q) or ''
+      leat.remember(q, most ~= '' and most, args[last])
+    end
     record = record or wants_result(args, at) and unpack_record(batch.records[2 * i])
     if record then
       tell_success(q, record, parse_result(args, at))
@@ -227,7 +234,8 @@ end
 -- cancelled), the number of pairs, and these pairs if they say something: cause, status, reason, delay_ms
 -- (required for a retry; a release waits for so long, and longer if it is released again), duration_us, stdout and
 -- stderr (tails), usage, again (1: it was sent before), unclaimed (1, of a release: the caller has read the entry, and
--- not claimed it since), result_ttl_ms (how long to keep the result; missing: as the task says).
+-- not claimed it since), result_ttl_ms (how long to keep the result; missing: as the task says), and, as the last one of
+-- a success, history (its record, packed as in history.lua).
 -- Reply: PROTOCOL, then for each: ok; cancelled (it did not succeed and was to be cancelled, so it is cancelled);
 -- fenced (claimed by another consumer, or requeued); gone (settled before, or by another consumer); vanished
 -- (deleted by hand); later (nothing was done, since the tasks before it were very large: send it again); or the error

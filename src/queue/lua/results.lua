@@ -54,9 +54,13 @@ local function post(q, holder, state, ending)
   redis.call('PEXPIRE', key, str(ttl))
 end
 
--- Publishes the end of a task for whoever asked. holder: the task or its record. state: success, dead, cancelled.
--- ending: cause, status, reason, record, stdout, stderr, duration_us, usage, ttl_ms, all of them optional.
+-- Publishes the end of a task for whoever asked, and notes it in the history unless it is a success. holder: the task
+-- or its record. state: success, dead, cancelled. ending: cause, status, reason, record, stdout, stderr, duration_us,
+-- usage, ttl_ms, history, all of them optional.
 function leat.tell_end(q, holder, state, ending)
+  if state ~= 'success' then
+    pcall(leat.remember_end, q, holder, state, ending)
+  end
   pcall(post, q, holder, state, ending)
 end
 

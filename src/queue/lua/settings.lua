@@ -116,6 +116,11 @@ local function is_max_task(value)
   return value == '0' or at_least(LEAST_MAX_TASK)(value)
 end
 
+local function is_history(value)
+  local number = natural(value)
+  return number and number <= HISTORY_MOST or not number and duration_ms(value)
+end
+
 local function is_lanes_only(value)
   return value == 'any' or value == 'named'
 end
@@ -123,7 +128,7 @@ end
 local CHANGEABLE = {
   lease_ms = at_least(MIN_LEASE_MS), max_crashes = at_least(1), max_length = at_least(0), rate = is_rate,
   burst = at_least(1), max_task = is_max_task, dead_keep_ms = at_least(0), dead_keep_number = at_least(0),
-  lanes_only = is_lanes_only,
+  lanes_only = is_lanes_only, history = is_history,
 }
 
 function leat.is_changeable(name)

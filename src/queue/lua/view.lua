@@ -489,13 +489,16 @@ end
 
 local LISTS = {
   ready = list_ready, running = list_running, waiting = list_waiting, following = list_following, dead = list_dead,
+  done = leat.list_done,
 }
 
 -- leat_list.
 -- KEYS: all.
--- ARGV: group, what (ready, running, waiting, following, dead), cursor (at first: ready g0-0, dead 0-0, others 0),
+-- ARGV: group, what (ready, running, waiting, following, dead, done), cursor (at first: ready g0-0, dead 0-0, done d+,
+-- others 0),
 -- how many rows at most (1000), 1 for whole_command of tasks whose command a row cuts short. For ready, the cursor 'L' and
 -- the name of a lane begins with the waiting tasks of that lane. For dead, the cursor '+' answers the newest ones.
+-- done lists ends, the newest first; with the cursor 'a' and a time (ms), the oldest since then first.
 -- Reply: PROTOCOL, next cursor ('': no more), rows of {name, value …}, never with a whole payload. A page may have
 -- fewer rows than asked for, or more for running and following.
 -- Safe to stop: no writes.

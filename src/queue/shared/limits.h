@@ -15,6 +15,8 @@
 #define QUEUE_MOVE_BYTES 16777216 /* a call that has read or moved so many bytes stops there */
 #define QUEUE_PAGE 100            /* entries that one rarely used call moves or shows at most */
 #define QUEUE_PREVIEW 200         /* bytes of a command in a list */
+#define QUEUE_HISTORY_MOST 100000 /* ended tasks that a queue keeps at most */
+#define QUEUE_HISTORY_RECORD 4096 /* bytes of the record of an ended task, at most */
 #define QUEUE_WAKEUPS_KEPT 16     /* entries of the wakeup stream; older ones are gone */
 #define QUEUE_MIN_LEASE_MS 1000   /* a shorter lease is refused */
 #define QUEUE_DEFAULT_LEASE_S 60  /* of a queue */

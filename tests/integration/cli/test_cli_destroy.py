@@ -28,7 +28,7 @@ def fill(queue):
     queue.call_off(task.tid, now=True)
     queue.call('await', 60000, task.tid)
     queue.redis.zadd(queue.lanes, {'blue': 1})
-    for name in 'seen', 'seen_until', 'output:1-1':
+    for name in 'seen', 'seen_until', 'history', 'output:1-1':
         queue.redis.set(queue.stats[:-5] + name, 'x')
     assert [key for key in queue.keys if not queue.redis.exists(key)] == []
     queue.redis.hset(queue.workers, 'w1:1:a', '1 {}')

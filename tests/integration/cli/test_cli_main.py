@@ -67,6 +67,9 @@ def test_help_and_version():
     (['conf', 'lease', 'none'], 'use one from 1s to 36525d'),
     (['conf', 'max_task', '1K'], "max_task: invalid size '1K'; use one from 64K to 1T, such as 16M, or none; see"),
     (['conf', 'max_task', '2000G'], 'use one from 64K to 1T'),
+    (['conf', 'history', '100001'], "history: invalid value '100001'; use a number up to 100000, an age from 1m "
+     'to 3650d such as 7d, or none'),
+    (['conf', 'history', '30s'], 'use a number up to 100000'),
     (['conf', 'max_length', '1e6'], "invalid number '1e6'; use one from 1 to 1000000000000, or none; see"),
     (['conf', 'max_crashes', '0'], 'use one from 1 to 1000000000000; see'),
     (['conf', 'dead_keep', '101y'], 'use one from 1ms to 36525d, such as 30s, 5m or 1h30m, or none; see'),
@@ -241,11 +244,13 @@ def test_conf(leat, queue):
     assert leat('conf', 'max_length', '7').returncode == 0
     assert leat('conf', 'max_crashes', '2').stdout.splitlines() == [
         'lease             1m30s', 'max_crashes       2', 'max_length        7',
-        'max_task          none', 'dead_keep         none', 'dead_keep_number  none', 'rate              none',
-        'burst             1', 'lanes_only        any']
+        'max_task          none', 'history           1000', 'dead_keep         none', 'dead_keep_number  none',
+        'rate              none', 'burst             1', 'lanes_only        any']
     assert 'max_task          64K\n' in leat('conf', 'max_task', '64K').stdout
     assert 'max_task          100000\n' in leat('conf', 'max_task', '100000').stdout
     assert 'max_task          none\n' in leat('conf', 'max_task', '0').stdout
+    for given, shown in ('7d', '1w'), ('36h', '1d12h'), ('0', 'none'), ('none', 'none'), ('50', '50'):
+        assert f'history           {shown}\n' in leat('conf', 'history', given).stdout
     conf = queue.status()['conf']
     assert (conf['lease_ms'], conf['max_length']) == (b'90000', b'7')
     assert 'max_length        none' in leat('conf', 'max_length', 'none').stdout

@@ -111,7 +111,7 @@ def test_all_queues_fit(terminal, etc, queue, wait_until, columns):
 def fill(queue):
     """Adds tasks with long texts in every state, with ids of the longest kind."""
     host = 'a-host-with-a-rather-long-name.example.com:12345:abcdef'
-    queue.register(host)
+    queue.register(host, history=1000)
     task = {'command': '/usr/local/bin/convert --resize 日本語のファイル名.png ' + 'x' * 300, 'id': 'order-' + '1' * 60,
             'lane': 'customer-1234567890', 'width': '100', 'payload': '{"a": 1}' * 30}
     other = {'command': task['command'], 'payload': task['payload']}
@@ -134,7 +134,7 @@ def test_nothing_wraps(terminal, queue, wait_until, columns):
     dead = fill(queue)
     pages = (['status'], ['status', '--lanes'], ['status', '--max-dead', '0', '--max-oldest', '1ms'], ['list'],
              ['list', '--limit', '1'], ['dead', 'list'], ['dead', 'show', dead], ['show', dead], ['wait', dead],
-             ['doctor'])
+             ['list', '--state', 'done'], ['report'], ['report', '--by', 'command'], ['doctor'])
     seen = {}
     for page in pages:
         for env in ({'NO_COLOR': '1'}, {}):

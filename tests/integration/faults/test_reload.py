@@ -352,6 +352,7 @@ def test_log_level_is_reloaded(daemon, queue):
 @pytest.mark.parametrize('section, key, value', [
     ('queue', 'name', 'others'), ('queue', 'lease', '30s'), ('queue', 'stream', 'others'),
     ('redis', 'db', '1'), ('queue', 'max_crashes', '7'), ('queue', 'max_length', '9'), ('queue', 'max_task', '1M'),
+    ('queue', 'history', '7d'),
     ('dead', 'keep', '1d'), ('dead', 'keep_number', '9'), ('limits', 'burst', '3'),
     ('lanes', 'only', 'named'),
 ])

@@ -93,7 +93,7 @@ def test_settings_that_are_no_numbers(queue, value):
     queue.register('w1')
     queue.redis.xadd(queue.dead, {'command': 'old', 'leat.tid': '1-1', 'leat.fields': '1'})
     for name in ('lease_ms', 'max_crashes', 'max_length', 'burst', 'dead_keep_ms', 'dead_keep_number',
-                 'hold_until', 'floor_ms', 'floor_until', 'lane:a', 'lane:*'):
+                 'history', 'hold_until', 'floor_ms', 'floor_until', 'lane:a', 'lane:*'):
         queue.redis.hset(queue.conf, name, value)
     queue.redis.hset(queue.conf, 'rate', '1000/s')
     queue.add({'command': 'a', 'lane': 'a'}, {'command': 'b'}, {'command': 'c', 'lane': 'a'})

@@ -244,7 +244,7 @@ class Queue:
 
     def list(self, what, limit=100):
         """All rows, page by page."""
-        cursor = {'ready': 'g0-0', 'dead': '0-0'}.get(what, '0')
+        cursor = {'ready': 'g0-0', 'dead': '0-0', 'done': 'd+'}.get(what, '0')
         rows = []
         while cursor:
             cursor, page = self.call('list', self.group, what, cursor, limit)

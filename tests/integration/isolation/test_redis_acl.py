@@ -308,7 +308,8 @@ def test_a_worker_has_the_rights_it_needs(init, daemon, config, client, folder, 
     queue.add({'command': 'true'})
     queue.expire(queue.begin('lost')[0].token)
     worker = daemon(config(
-        'worker', queue={'concurrency': 4, 'scan': '200ms', 'lease': '5s'}, task={'kill_grace': '300ms'},
+        'worker', queue={'concurrency': 4, 'scan': '200ms', 'lease': '5s', 'history': '7d'},
+        task={'kill_grace': '300ms'},
         retry={'base': '10ms', 'max_attempts': 2}, limits={'rate': '200/s', 'burst': 50},
         dead={'keep_number': 2, 'keep': '1h', 'notify': f'echo $LEAT_TASK >>{folder}/told'},
         lanes={'b': '2, 1'})).wait_ready()
@@ -324,6 +325,7 @@ def test_a_worker_has_the_rights_it_needs(init, daemon, config, client, folder, 
     assert queue.call_off(tid, now=True)
     wait_until(lambda: queue.counter('cancelled') == 1)
     wait_file(folder / 'told')
+    assert client.xlen('{emails}:history') == 5 + 5 + 1
 
     # a lost group, an expired task, and broken connections
     client.execute_command('XGROUP', 'DESTROY', 'emails', 'leat')

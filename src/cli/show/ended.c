@@ -1,0 +1,58 @@
+/*
+ * Finds ended tasks in the history.
+ */
+#include "cli/show/ended.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "cli/lib/entry_id.h"
+#include "view/reply_fields.h"
+
+struct search {
+    const char *id;
+    bool is_tid;
+    bool take_dead;  /* there is no later end of the task */
+    int64_t died_ms; /* the last time when it became a dead letter; 0: never */
+    rows_visit *visit;
+    void *context;
+    bool *found;
+};
+
+/* A dead letter may have been retried since, and the task has ended again. */
+static bool look(void *context, const struct redisReply *row)
+{
+    struct search *search = context;
+
+    if (!bytes_equal(fields_bytes(row, search->is_tid ? "tid" : "id"), search->id)) {
+        return true;
+    }
+    if (search->is_tid && !search->take_dead && bytes_equal(fields_bytes(row, "outcome"), "dead")) {
+        search->died_ms = fields_number(row, "ended_ms", 0);
+        return true;
+    }
+    *search->found = true;
+    (void)search->visit(search->context, row);
+    return false;
+}
+
+int ended_find(struct cli *cli, const char *id, rows_visit *visit, void *context, bool *found)
+{
+    struct search search = {
+        .id = id, .is_tid = entry_is_task(id), .visit = visit, .context = context, .found = found};
+    int64_t since_ms = strtoll(id, NULL, 10);
+    int status;
+
+    *found = false;
+    if (!search.is_tid) {
+        return rows_walk(cli, "done", false, look, &search);
+    }
+    /* a producer may have chosen an id of a later time */
+    since_ms = since_ms > clock_wall_ms() ? 0 : since_ms;
+    status = rows_walk_ended(cli, since_ms, look, &search);
+    if (status == EX_OK && !*found && search.died_ms > 0) {
+        search.take_dead = true;
+        status = rows_walk_ended(cli, search.died_ms, look, &search);
+    }
+    return status;
+}

@@ -1,0 +1,18 @@
+/*
+ * Ended tasks in the history of the queue, by their ids or labels.
+ */
+#ifndef LEAT_CLI_SHOW_ENDED_H
+#define LEAT_CLI_SHOW_ENDED_H
+
+#include <stdbool.h>
+
+#include "cli/lib/cli.h"
+#include "cli/lib/rows.h"
+
+/* Visits the last end of the task with that whole id, or of the newest one with that label; visit's
+ * result is ignored. Calls Redis for each 200 tasks that ended since the task was enqueued, until
+ * it is found, or for a label for the newest ones. Sets *found. Returns 0, or an exit status after
+ * printing the error. */
+int ended_find(struct cli *cli, const char *id, rows_visit *visit, void *context, bool *found);
+
+#endif

@@ -1,0 +1,178 @@
+"""The history of tasks that have ended: what is noted, how much of it stays, and what it lists."""
+import struct
+
+import pytest
+
+from harness.functions.damages import packed
+from harness.functions.history import record
+from harness.queue import pairs, text
+
+HOUR_MS = 3600000
+NODE = 200  # entries by which Redis may keep more than was asked for
+
+
+@pytest.fixture
+def key(queue):
+    return queue.stats.replace(':stats', ':history')
+
+
+@pytest.fixture
+def ended(queue):
+    """The members of all records, the newest first."""
+    return lambda *names: [tuple(text(row[name]) for name in names) for row in queue.list('done')]
+
+
+def succeed(queue, count, **known):
+    """Ends so many tasks, in calls of several. Returns their tids."""
+    queue.add(*[{'command': 'true'}] * count)
+    tasks = queue.begin('w1', count)
+    results = [queue.result(task.token, history=record(task.tid, **known)) for task in tasks]
+    assert queue.finish_many('w1', results) == ['ok'] * count
+    return [task.tid for task in tasks]
+
+
+def test_each_end_is_noted_once(queue, ended):
+    """A success has the record of its worker; dead letters and cancelled tasks have one of the library. A repeated
+    call notes nothing."""
+    queue.register('w1', history=1000)
+    [done] = succeed(queue, 1, command='true', usage='cpu_us 12')
+    failed, called_off, told = queue.add({'command': 'die', 'id': 'order-1', 'lane': 'a'}, {'command': 'x' * 300},
+                                         {'command': 'false'})
+    tasks = {task.tid: task for task in queue.begin('w1', 3)}
+    again = [queue.result(tasks[failed].token, 'dead', cause='exit', status='3', reason='why'),
+             queue.result(tasks[called_off].token, 'cancelled'),
+             queue.result(tasks[told].token, 'dead', cause='exit', history=record(told, outcome='dead', lane='b'))]
+    assert queue.finish_many('w1', again) == ['ok'] * 3 and queue.finish_many('w1', again) == ['gone'] * 3
+    [waiting] = queue.add({'command': 'later'}, due='+60000')
+    assert queue.call_off(waiting) == ['cancelled']
+    assert ended('tid', 'outcome', 'cause', 'status', 'reason', 'id', 'lane', 'command') == [
+        (waiting, 'cancelled', 'cancelled', '', '', '', '', 'later'),
+        (told, 'dead', '', '', '', '', 'b', ''),
+        (called_off, 'cancelled', 'cancelled', '', '', '', '', 'x' * 200),
+        (failed, 'dead', 'exit', '3', 'why', 'order-1', 'a', 'die'),
+        (done, 'succeeded', '', '', '', '', '', 'true')]
+    assert {abs(int(row['ended_ms']) - queue.now()) < HOUR_MS for row in queue.list('done')} == {True}
+
+
+def test_a_late_success_and_a_crash_are_noted(queue, ended):
+    """A success after the lease has expired is one; a task that has lost its last worker is dead."""
+    queue.register('w1', history=1000, max_crashes=1)
+    queue.register('w2')
+    [late] = queue.add({'command': 'true'})
+    [task] = queue.begin('w1')
+    queue.expire(task.token)
+    queue.conf_set('max_crashes', 2)
+    queue.scan('w2')
+    assert queue.finish('w1', task, history=record(late)) == 'ok'
+    queue.conf_set('max_crashes', 1)
+    [lost] = queue.add({'command': 'true'})
+    queue.expire(queue.begin('w1')[0].token)
+    queue.scan('w2')
+    assert ended('tid', 'outcome', 'cause') == [(lost, 'dead', 'crash'), (late, 'succeeded', '')]
+
+
+def test_tasks_that_never_ran_push_nothing_out(queue, ended):
+    """Anyone who may add tasks can add any number that are refused or expire."""
+    queue.register('w1', history=1)
+    [done] = succeed(queue, 1)
+    queue.redis.xadd(queue.stream, {'command': 'true', 'expires': '1'})
+    queue.redis.xadd(queue.stream, {f'f{i}': '' for i in range(1001)})
+    assert queue.claim('w1', 5)['tasks'] == [] and len(queue.letters()) == 2
+    queue.add({'command': 'true'})
+    assert queue.finish('w1', queue.begin('w1')[0], 'dead', cause='refused') == 'ok'
+    assert ended('tid') == [(done,)]
+
+
+@pytest.mark.parametrize('setting, least, most', [('50', 50, 50 + NODE), ('0', 0, 0), ('7d', 600, 600)])
+def test_it_is_bounded_in_number(queue, key, setting, least, most):
+    """About as many stay as conf says, the last ones; none with 0, and all of a young queue with an age."""
+    queue.register('w1', history=setting)
+    tids = [tid for _ in range(6) for tid in succeed(queue, 100)]
+    assert least <= queue.redis.xlen(key) <= most
+    assert [text(row['tid']) for row in queue.list('done')][:least] == tids[:-least - 1:-1]
+
+
+def test_it_is_bounded_in_time(queue, key):
+    """With an age, the sweep deletes older records exactly; with a number, none."""
+    queue.register('w1', history=1000)
+
+    def sweep():
+        queue.redis.hdel(queue.stats, 'swept')
+        queue.scan('w1')
+    for age in range(400, 0, -1):
+        queue.redis.xadd(key, {'r': record('1-1')}, id=f'{queue.now() - age * HOUR_MS}-0')
+    sweep()
+    assert queue.redis.xlen(key) == 400
+    queue.conf_set('history', '100h30m')
+    sweep()
+    assert queue.redis.xlen(key) == 100
+
+
+def test_it_is_bounded_in_bytes(queue, key, ended):
+    """A longer record is not kept, whoever has made it."""
+    queue.register('w1', history=1000)
+    succeed(queue, 2, command='x' * 5000)
+    queue.add({'command': 'c' * 100000, 'id': 'i' * 1024, 'lane': 'l' * 200})
+    assert queue.finish('w1', queue.begin('w1')[0], 'dead', cause='exit', reason='r' * 100000) == 'ok'
+    assert ended('command', 'reason') == [('c' * 200, 'r' * 200)]
+    queue.add({'command': 'true'})
+    assert queue.finish('w1', queue.begin('w1')[0], 'dead', cause='exit', history='h' * 5000) == 'ok'
+    assert len(ended()) == 1 and queue.counter('succeeded') == 2
+
+
+def test_pages(queue, key):
+    """Both orders have every record once, on pages of any size, and the oldest first begin at any time."""
+    queue.register('w1', history=1000)
+    now = queue.now()
+    for i in range(450):
+        queue.redis.xadd(key, {'r': record(f'1-{i}')}, id=f'{now - 450 + i}-0')
+    order = [f'1-{i}' for i in range(450)]
+
+    def listed(cursor, limit):
+        found = []
+        while cursor:
+            cursor, rows = queue.call('list', queue.group, 'done', cursor, limit)
+            cursor, found = text(cursor), found + [text(pairs(row)['tid']) for row in rows]
+            assert len(rows) <= 200
+        return found
+    assert listed('d+', 1000) == order[::-1] and listed('a0', 7) == order
+    assert listed(f'a{now - 50}', 100) == order[400:] and listed(f'a{now + 1}', 100) == []
+
+
+@pytest.mark.parametrize('damage', [b'', b'\xc1', packed('1-1'), struct.pack('>BH', 0xdc, 2000), b'\x81\xa1a\xa1b',
+                                    b'\xa3abc', b'\x92\x01\xc0'])
+def test_damaged_records_are_listed(queue, key, ended, damage):
+    """A record that someone has written by hand stops nothing; what cannot be read is empty."""
+    queue.register('w1', history=1000)
+    queue.redis.xadd(key, {'r': damage})
+    [done] = succeed(queue, 1)
+    rows = queue.list('done')
+    assert len(rows) == 2 and text(rows[0]['tid']) == done
+    assert all(text(value) in ('', '1-1', 'done') or name == 'ended_ms' for name, value in rows[1].items())
+
+
+def test_a_key_of_another_type_stops_no_task(queue, key):
+    """If someone has used the name of the history, tasks end as ever."""
+    queue.register('w1', history='1h')
+    queue.redis.set(key, 'x')
+    succeed(queue, 3)
+    queue.add({'command': 'false'})
+    assert queue.finish('w1', queue.begin('w1')[0], 'dead', cause='exit') == 'ok'
+    queue.redis.hdel(queue.stats, 'swept')
+    queue.scan('w1')
+    assert (queue.counter('succeeded'), queue.counter('dead'), queue.redis.get(key)) == (3, 1, b'x')
+
+
+@pytest.mark.parametrize('value, is_taken', [('0', True), ('100000', True), ('7d', True), ('1h30m', True),
+                                             ('100001', False), ('-1', False), ('x', False), ('', False)])
+def test_the_setting(queue, value, is_taken):
+    """conf takes a number or an age. A value by hand that is neither keeps nothing, and harms nothing."""
+    queue.register('w1', history=1000)
+    if is_taken:
+        queue.conf_set('history', value)
+    else:
+        with pytest.raises(Exception, match='history cannot be set'):
+            queue.conf_set('history', value)
+        queue.redis.hset(queue.conf, 'history', value)
+        succeed(queue, 3)
+        assert len(queue.list('done')) == (3 if value == '100001' else 0)
