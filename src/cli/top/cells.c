@@ -186,12 +186,38 @@ static void add_id(struct table *table, const json_t *row, const char *member, b
     }
 }
 
+/* The heartbeat may lack how many tasks the worker can run. */
+static void add_busy(struct table *table, const json_t *row)
+{
+    long long running = (long long)cells_number(row, "running");
+
+    if (json_object_get(row, "capacity")) {
+        table_printf(table, "%lld/%lld", running, (long long)cells_number(row, "capacity"));
+    } else {
+        table_printf(table, "%lld", running);
+    }
+}
+
+static void add_lane(struct table *table, const json_t *row, const char *member)
+{
+    const json_t *name = json_object_get(row, member);
+
+    if (json_is_string(name) && json_string_length(name) == 0) {
+        table_printf(table, "(none)");
+    } else {
+        cells_add_bytes(table, row, member);
+    }
+}
+
 void cells_add(struct table *table, const json_t *row, const struct cell_field *field,
                int64_t now_ms, bool narrow)
 {
     switch (field->format) {
     case CELL_ID:
         add_id(table, row, field->member, narrow);
+        break;
+    case CELL_LANE:
+        add_lane(table, row, field->member);
         break;
     case CELL_TEXT:
         cells_add_bytes(table, row, field->member);
@@ -211,8 +237,7 @@ void cells_add(struct table *table, const json_t *row, const struct cell_field *
         add_host(table, row, field->member);
         break;
     case CELL_BUSY:
-        table_printf(table, "%lld/%lld", (long long)cells_number(row, "running"),
-                     (long long)cells_number(row, "capacity"));
+        add_busy(table, row);
         break;
     case CELL_STATE:
         add_state(table, row);

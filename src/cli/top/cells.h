@@ -14,7 +14,8 @@
 /* How the value of a member is shown. */
 enum cell_format {
     CELL_TEXT,
-    CELL_ID, /* of a task */
+    CELL_ID,   /* of a task */
+    CELL_LANE, /* of tasks; empty: of those without one that wait like one */
     CELL_NUMBER,
     CELL_RATE,  /* a real number per second */
     CELL_SPAN,  /* ms */

@@ -10,7 +10,8 @@
 #include "cli/top/screen.h"
 #include "view/watch/watched.h"
 
-#define BELOW 2 /* lines: notes, and keys or what is asked */
+#define BELOW 2         /* lines: notes, and keys or what is asked */
+#define HINT_COLUMNS 70 /* room for the last hint */
 
 static const char help[] = "Move      Up Down or k j   PgUp PgDn   Home End or g G\n"
                            "Open      Enter: the queue, or the task\n"
@@ -234,6 +235,9 @@ static void draw_keys(struct top *top, size_t row)
     } else {
         (void)text_style(&line, TEXT_DIM, top->color);
         (void)buffer_append_text(&line, hints(top));
+        if (top->place == TOP_QUEUE && top->columns >= HINT_COLUMNS) {
+            (void)buffer_append_text(&line, top->named ? "  q quit" : "  q back");
+        }
     }
     (void)text_style(&line, TEXT_PLAIN, top->color);
     (void)text_wrap(&line, 0, top->columns);

@@ -73,7 +73,7 @@ static const struct cell_field workers[] = {
 };
 
 static const struct cell_field lanes[] = {
-    {{.title = "LANE", .flexible = true}, "lane", CELL_TEXT},
+    {{.title = "LANE", .flexible = true}, "lane", CELL_LANE},
     {{.title = "WAITING", .right = true}, "waiting", CELL_NUMBER},
     {{.title = "RUNNING", .right = true}, "running", CELL_NUMBER},
     {{.title = "OLDEST", .right = true, .leave_out = 2}, "oldest_ms", CELL_SINCE},
@@ -248,7 +248,7 @@ struct order {
 
 static bool is_text(enum cell_format format)
 {
-    return format == CELL_TEXT || format == CELL_ID || format == CELL_HOST ||
+    return format == CELL_TEXT || format == CELL_ID || format == CELL_LANE || format == CELL_HOST ||
            format == CELL_STATE || format == CELL_ALIVE || format == CELL_CAUSE ||
            format == CELL_WHAT;
 }

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from harness import processes
-from harness.daemon import program, run_leat, write_config
+from harness.daemon import ROOT, program, run_leat, write_config
 from harness.polling import wait_until
 from harness.servers.acl import acl_text
 from harness.tmux import Tmux
@@ -240,6 +240,33 @@ def test_resizing(top, queue):
     screen.press('c').wait('cancel task')
     screen.resize(70, 14)
     wait_until(lambda: '(y/n)' in screen.seen().splitlines()[-1], message=screen.seen)
+
+
+def test_redis_is_asked_once_a_second(top, queue, client):
+    """However many keys are pressed, Redis is asked once a second at most."""
+    queue.register('w1:1:a')
+    queue.add({'command': 'one'}, {'command': 'two'})
+    screen = top()
+    screen.wait('[Running 0]')
+    client.execute_command('CONFIG', 'RESETSTAT')
+    begin = client.time()
+    for key in ['2', 'j', 'k', 's', 'S', 'Tab'] * 8:
+        screen.press(key)
+    screen.wait('sorted by')
+    end = client.time()
+    calls = client.info('commandstats').get('cmdstat_fcall', {'calls': 0})['calls']
+    seconds = end[0] - begin[0] + (end[1] - begin[1]) / 1e6
+    assert calls <= 8 * (seconds + 1), (calls, seconds)
+
+
+def test_the_manual_names_the_bounds():
+    """leat-top.1 says how many tasks, dead letters and lanes the lists have at most."""
+    code = (ROOT / 'src/view/watch/watched.c').read_text()
+    rows = {name: int(number) for name, number in re.findall(r'\{"(\w+)", "\w+", "[0+]", (\d+)\}', code)}
+    lanes = int(re.search(r'#define LANES_KEPT (\d+)', code)[1])
+    manual = ' '.join((ROOT / 'src/cli/man/leat-top.1').read_text().split())
+    assert f'up to {rows["running"]} running tasks' in manual
+    assert f'the {rows["dead"]} newest dead letters' in manual and f'the {lanes} longest lanes' in manual
 
 
 # ---- what it does
