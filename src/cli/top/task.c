@@ -10,7 +10,7 @@
 #include "cli/lib/text.h"
 #include "cli/top/child.h"
 
-#define MOST_TEXT ((size_t)1 << 17) /* bytes of a pane that are kept: of output the last ones */
+#define MOST_TEXT ((size_t)1 << 16) /* bytes of a pane that are kept: of output the last ones */
 #define LINES "1000"                /* of output that was there before */
 
 static void drop_child(struct task_screen *task)
