@@ -15,7 +15,7 @@ PERMANENT = 100        # an exit code that is not retried
 KILLER_EVERY_S = 20.0
 PAYLOAD = 40           # maximum bytes, of all but the large ones
 LARGE_EVERY_S = 5.0
-LARGE = 2 ** 20, 2 ** 26  # bytes, most of them near the least
+MIB = 2 ** 20
 AHEAD_MS = 3000        # an id that a producer chooses can be so far ahead of the clock
 # what resident processes do wrong, see handler.c
 HABITS = ('leave', 'die', 'hang', 'stubborn', 'stop', 'lie', 'tear', 'babble', 'overflow', 'shut-out', 'shut-in',
@@ -58,9 +58,9 @@ class Task:
         if randomly.random() < HABITUAL and not self.kills:
             self.habit, self.fails = randomly.choice(HABITS), 0
 
-    def enlarge(self, randomly):
-        least, most = LARGE
-        size = int(least * (most / least) ** (randomly.random() ** 3))
+    def enlarge(self, randomly, most):
+        """Makes it of 1 to this many MiB, mostly near the least."""
+        size = int(MIB * most ** (randomly.random() ** 3))
         self.payload = f'{self.n:08x}' * (size // 8)
 
     def fields(self):
@@ -78,10 +78,10 @@ class Producer:
     CANCEL, PAUSE = 0.01, 0.002  # chances that one follows a task
     PAUSE_S = 0.5
 
-    def __init__(self, queue, writer, randomly, rate, resident=False):
-        """resident: resident processes run the tasks."""
+    def __init__(self, queue, writer, randomly, rate, large, resident=False):
+        """large: MiB of the largest task. resident: resident processes run the tasks."""
         self.queue, self._writer, self._randomly, self._rate = queue, writer, randomly, rate
-        self.resident = resident
+        self._large, self.resident = large, resident
         self.count = self.taken = 0
         self._killer_at, self._large_at, self._paused_until = 5.0, LARGE_EVERY_S, None
         self._recent, self._forgets, self._last_ms = [], 0, 0
@@ -108,7 +108,7 @@ class Producer:
                 task.ms, task.own_id, task.is_bad = max(task.ms, 200), False, False
             elif elapsed >= self._large_at:
                 self._large_at += LARGE_EVERY_S
-                task.enlarge(self._randomly)
+                task.enlarge(self._randomly, self._large)
             if self.resident:
                 task.misbehave(self._randomly)
             if not self._put(task):
