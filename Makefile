@@ -285,7 +285,7 @@ $(CHAOS_TASKS): $(BUILD)/tests/chaos/%: tests/chaos/%.c tests/chaos/trace.c test
 	$(CC) -std=gnu17 -D_GNU_SOURCE $(WARNINGS) -O2 -static -o $@ $(filter %.c,$^) -ljansson
 
 # ---- fuzzing: the whole library is instrumented, in its own build folder
-fuzz: ## fuzz config, URLs, task decoding, signatures, replies and headers (FUZZ_SECONDS=60 each)
+fuzz: ## fuzz config, URLs, task decoding, signatures, replies, what is shown of them, and headers (FUZZ_SECONDS=60 each)
 	@$(SUBMAKE) deps-fuzz
 	@$(SUBMAKE) -j$(JOBS) BUILD=build-fuzz CC=clang SAN=1 \
 		CFLAGS='-O1 -g -fsanitize=fuzzer-no-link' build-fuzz

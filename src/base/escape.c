@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* True for separators of lines and paragraphs, and for characters that change the direction of
  * text. With these, a terminal could show other text than the line has. */
@@ -126,4 +127,17 @@ int escape_append_json(struct buffer *buffer, const void *data, size_t size)
         start = i;
     }
     return size > start ? buffer_append(buffer, at + start, size - start) : 0;
+}
+
+void escape_copy(struct bytes bytes, char *text, size_t size)
+{
+    struct buffer escaped = BUFFER_INIT;
+    size_t whole = 0;
+
+    if (escape_append(&escaped, bytes.data, bytes.size) == 0 && escaped.size > 0) {
+        whole = bytes_whole(escaped.data, escaped.size, size - 1);
+        memcpy(text, escaped.data, whole);
+    }
+    text[whole] = '\0';
+    buffer_free(&escaped);
 }

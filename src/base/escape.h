@@ -9,10 +9,14 @@
 #include <stddef.h>
 
 #include "base/buffer.h"
+#include "base/bytes.h"
 
 /* Appends the bytes; those of other characters, and of invalid UTF-8, become \n, \t, \r or \xNN.
  * Returns 0, or -1 if memory ran out. */
 int escape_append(struct buffer *buffer, const void *data, size_t size);
+
+/* Writes the same as a string, cut to the whole characters that fit; "" if memory ran out. */
+void escape_copy(struct bytes bytes, char *text, size_t size);
 
 /* Appends the text of a JSON string, without its quotes. Each byte of invalid UTF-8 becomes U+FFFD.
  * Returns 0, or -1 if memory ran out. */

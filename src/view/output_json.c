@@ -32,7 +32,8 @@ void output_put_bytes(json_t **object, const char *name, struct bytes bytes)
 {
     const char *data = bytes.data ? bytes.data : "";
     json_t *value = json_stringn(data, bytes.size);
-    char long_name[128], *encoded;
+    struct buffer long_name = BUFFER_INIT;
+    char *encoded;
 
     if (value) {
         output_put(object, name, value);
@@ -41,12 +42,14 @@ void output_put_bytes(json_t **object, const char *name, struct bytes bytes)
 
     /* any text form would lose bytes that are not UTF-8 */
     encoded = base64_encode(data, bytes.size);
-    if (snprintf(long_name, sizeof long_name, "%s_base64", name) < (int)sizeof long_name) {
-        output_put(object, long_name, encoded ? json_string(encoded) : NULL);
+    if (buffer_printf(&long_name, "%s_base64", name) == 0 &&
+        buffer_append(&long_name, "", 1) == 0) {
+        output_put(object, long_name.data, encoded ? json_string(encoded) : NULL);
     } else {
         keep_if(object, false);
     }
     free(encoded);
+    buffer_free(&long_name);
 }
 
 int output_get_bytes(const json_t *object, const char *name, struct buffer *decoded,

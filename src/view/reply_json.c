@@ -8,8 +8,11 @@
 
 #include <hiredis/hiredis.h>
 
+#include "base/escape.h"
 #include "view/output_json.h"
 #include "view/reply_fields.h"
+
+#define MOST_NAME 1024 /* bytes of a name, escaped: a setting has the name of its lane */
 
 /* Other members are text, even if they look like a number: a label or an exit status may. */
 static bool is_number_name(const char *name)
@@ -39,8 +42,8 @@ json_t *fields_json(const struct redisReply *fields)
 
     for (size_t i = 0; i < fields_count(fields); i++) {
         const struct redisReply *value = fields_value_at(fields, i);
-        char name[256];
-        bytes_copy(fields_name_at(fields, i), name, sizeof name);
+        char name[MOST_NAME];
+        escape_copy(fields_name_at(fields, i), name, sizeof name);
         if (is_stamp_name(name)) {
             output_put(&object, name, json_integer(fields_stamp(fields_value(value), NULL)));
         } else if (value->type == REDIS_REPLY_INTEGER || is_number_name(name)) {

@@ -9,7 +9,7 @@
 struct redisReply;
 
 /* All members as a JSON object: a number if the name says so, or else text (see output_put_bytes).
- * Returns NULL without memory. */
+ * Names are escaped. Returns NULL without memory. */
 json_t *fields_json(const struct redisReply *fields);
 
 /* The fields of a task as an array of {"name", "value"}. Returns NULL without memory. */

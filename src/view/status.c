@@ -10,6 +10,7 @@
 #include <hiredis/hiredis.h>
 #include <jansson.h>
 
+#include "base/escape.h"
 #include "view/reply_fields.h"
 
 #define DRAIN_PREFIX "drain:"
@@ -23,7 +24,7 @@ static void copy_text(const json_t *heartbeat, const char *name, char *text, siz
     const char *value = json_string_value(json_object_get(heartbeat, name));
 
     if (value) {
-        (void)snprintf(text, size, "%s", value);
+        escape_copy(bytes_of(value), text, size);
     }
 }
 
@@ -46,7 +47,7 @@ static void read_consumer(struct bytes consumer, struct status_worker *worker)
         *colon = '\0';
         worker->pid = strtoll(colon + 1, NULL, 10);
     }
-    (void)snprintf(worker->host, sizeof worker->host, "%s", name);
+    escape_copy(bytes_of(name), worker->host, sizeof worker->host);
 }
 
 /* Parses "MS JSON", the time and the content of a heartbeat. */
@@ -219,6 +220,6 @@ void status_drained_host(const struct status *status, size_t index, char host[ST
     size_t size = sizeof DRAIN_PREFIX - 1;
     bool drains = name.size > size && memcmp(name.data, DRAIN_PREFIX, size) == 0;
 
-    bytes_copy(drains ? (struct bytes){name.data + size, name.size - size} : (struct bytes){"", 0},
-               host, STATUS_DRAINED_SIZE);
+    escape_copy(drains ? (struct bytes){name.data + size, name.size - size} : (struct bytes){"", 0},
+                host, STATUS_DRAINED_SIZE);
 }

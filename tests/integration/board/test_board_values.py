@@ -135,6 +135,16 @@ def test_questions_are_few(board, busy):
     assert 1 <= answered <= (end - begin) / 100 + 1
 
 
+def test_hostile_settings(board, queue, client):
+    """Settings and drained hosts have names of any bytes: the status shows them escaped."""
+    queue.register(b'h\xff:1:a')
+    client.hset(queue.conf, mapping={b'lane:\xff': b'\xfe', b'lane:' + b'x' * 200: b'\xfe', b'drain:\xfd': '1 me'})
+    board.start()
+    status = board.get('queue', queue='emails')['status']
+    assert status['conf'][r'lane:\xff_base64'] == status['conf']['lane:' + 'x' * 200 + '_base64'] == '/g=='
+    assert status['drained'] == [r'\xfd'] and status['workers'][0]['host'] == r'h\xff'
+
+
 def test_a_queue_that_is_away(board, queue, redis_servers, folder):
     """A queue whose Redis is away, hangs, refuses, or has a wrong file is shown as that, and does not delay the
     others. When Redis is back, so is the queue."""
