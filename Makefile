@@ -47,9 +47,9 @@ DEB_PACKAGES = $(BUILD_PACKAGES) build-essential debhelper po-debconf
 REPRO_PACKAGES = $(DEB_PACKAGES) locales python3
 DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) zsh fish runit tini node-redis node-typescript mypy ruby ruby-redis \
-	php-cli php-redis libcmocka-dev python3-pytest python3-pytest-xdist python3-redis curl procps systemd-container openssl \
-	systemd-journal-remote logrotate stunnel4 mandoc prometheus python3-prometheus-client \
-	chromium chromium-driver python3-selenium tmux
+	php-cli php-redis autopkgtest libcmocka-dev python3-pytest python3-pytest-xdist python3-redis curl \
+	procps systemd-container openssl systemd-journal-remote logrotate stunnel4 mandoc prometheus \
+	python3-prometheus-client chromium chromium-driver python3-selenium tmux
 CHAOS_PACKAGES = iproute2 nftables
 NIGHTLY_PACKAGES = user-mode-linux kmod
 LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check lintian mandoc systemd
@@ -304,7 +304,8 @@ model: ## check every interleaving of leases and fencing with spin (MODEL_FAULTS
 # ---- lint: each C file has a stamp, so that only changed files are checked again
 C_FILES = $(wildcard src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] tests/unit/*/*.[ch])
 SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* \
-	tests/model/* tests/guest/* tests/producers/* conf/* conf/debian/* conf/handlers/* 2>/dev/null) \
+	tests/model/* tests/guest/* tests/producers/* conf/* conf/debian/* conf/debian/tests/* conf/handlers/* \
+	2>/dev/null) \
 	src/cli/leat.bash
 PYTHON = $(shell find tests src conf -name '*.py'; \
 	grep -lE '^\#!.*python3' tests/tools/* tests/bench/* tests/chaos/* \
@@ -436,7 +437,7 @@ dist-clients: ## make the Python wheel and the npm tarball of the clients in bui
 	@$(SUBMAKE) deps-dist
 	@tests/tools/dist-clients $(VERSION) $(BUILD)/dist
 
-deb: ## build the Debian package in build/deb
+deb: ## build the Debian packages and their source package in build/deb
 	@$(SUBMAKE) deps-deb
 	@tests/tools/deb $(VERSION) $(BUILD)/deb
 

@@ -1,5 +1,6 @@
 """The Debian package on a booted machine: install, upgrade under a running task, remove, purge, install again."""
 import os
+import re
 import shutil
 import subprocess
 
@@ -62,6 +63,8 @@ def machine(tmp_path_factory, package):
     (stage / "srv").mkdir(parents=True)
     shutil.copy(package, stage / "srv/leat.deb")
     newer(package, stage / "srv/newer.deb", folder / "unpacked")
+    for path in [*package.parent.glob("leat_*.dsc"), *package.parent.glob("leat_*.tar.xz")]:
+        shutil.copy(path, stage / "srv")
     try:
         check_host()
         one = Machine(folder, stage)
@@ -84,6 +87,19 @@ def newer(package, target, unpacked):
     lines = [line + "+newer" if line.startswith("Version:") else line for line in control.read_text().splitlines()]
     control.write_text("\n".join(lines) + "\n")
     subprocess.run(["dpkg-deb", "--root-owner-group", "-b", unpacked, target], check=True, capture_output=True)
+
+
+def test_the_tests_of_the_package(machine):
+    """autopkgtest runs them on a booted machine, with the package installed: the demo, and the unit."""
+    if not shutil.which("autopkgtest"):
+        pytest.skip("autopkgtest is not installed")
+    dpkg(machine, "-i", "/srv/leat.deb")
+    # the machine is the container that one of them asks for
+    done = machine.run("sh", "-c", "autopkgtest --no-built-binaries --ignore-restrictions=isolation-container "
+                       "/srv/leat_*.dsc -- null", check=False, timeout=BUILD_SECONDS)
+    said = done.stdout + done.stderr
+    results = re.findall(r"^(demo|unit) +(PASS|FAIL|SKIP)", said.rpartition("summary")[2], re.M)
+    assert (done.returncode, results) == (0, [("demo", "PASS"), ("unit", "PASS")]), said
 
 
 def dpkg(machine, *words):
