@@ -1,9 +1,8 @@
-// A producer in Go with go-redis. Without REDIS_SOCKET it uses the Redis of this host.
+// A producer in Go with redigo. Without REDIS_SOCKET it uses the Redis of this host.
 package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -16,14 +15,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/gomodule/redigo/redis"
 )
 
 const queue = "thumbnails"
 
 // add adds one task with these fields. It returns "new" or "exists", and the id.
-func add(ctx context.Context, rdb *redis.Client, fields ...any) (string, string, error) {
-	reply, err := rdb.FCall(ctx, "leat_add", []string{queue}, fields...).StringSlice()
+func add(conn redis.Conn, fields ...any) (string, string, error) {
+	args := redis.Args{"leat_add", 1, queue}.Add(fields...)
+	reply, err := redis.Strings(conn.Do("FCALL", args...))
 	if err != nil {
 		return "", "", err // FULL: try again later. REFUSED: the task is wrong
 	}
@@ -31,12 +31,12 @@ func add(ctx context.Context, rdb *redis.Client, fields ...any) (string, string,
 }
 
 // addMany adds all of these tasks or none. It returns "new" or "exists", and the id, of each.
-func addMany(ctx context.Context, rdb *redis.Client, tasks []map[string]any) ([]string, error) {
+func addMany(conn redis.Conn, tasks []map[string]any) ([]string, error) {
 	list, err := json.Marshal(tasks)
 	if err != nil {
 		return nil, err
 	}
-	return rdb.FCall(ctx, "leat_add_many", []string{queue}, list).StringSlice()
+	return redis.Strings(conn.Do("FCALL", "leat_add_many", 1, queue, list))
 }
 
 // signed adds not_after, one day ahead, and signature to the fields.
@@ -64,7 +64,7 @@ func signed(fields map[string]string, stream, name string, key []byte) error {
 	return nil
 }
 
-func addSigned(ctx context.Context, rdb *redis.Client, path string) error {
+func addSigned(conn redis.Conn, path string) error {
 	key, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -77,14 +77,13 @@ func addSigned(ctx context.Context, rdb *redis.Client, path string) error {
 	for name, value := range task {
 		fields = append(fields, name, value)
 	}
-	_, _, err = add(ctx, rdb, fields...)
+	_, _, err = add(conn, fields...)
 	return err
 }
 
-func produce(ctx context.Context, rdb *redis.Client) error {
+func produce(conn redis.Conn) error {
 	// one task, by a plain XADD
-	tid, err := rdb.XAdd(ctx, &redis.XAddArgs{
-		Stream: queue, Values: []string{"command", "echo plain $TASK_SIZE >> done", "SIZE", "640"}}).Result()
+	tid, err := redis.String(conn.Do("XADD", queue, "*", "command", "echo plain $TASK_SIZE >> done", "SIZE", 640))
 	if err != nil {
 		return err
 	}
@@ -92,7 +91,7 @@ func produce(ctx context.Context, rdb *redis.Client) error {
 
 	// at most one with that key, in a lane, in half a second: both calls answer the same id
 	for i := 0; i < 2; i++ {
-		what, tid, err := add(ctx, rdb, "command", "echo index >> done", "unique", "index", "lane", "albums",
+		what, tid, err := add(conn, "command", "echo index >> done", "unique", "index", "lane", "albums",
 			"delay", "500ms")
 		if err != nil {
 			return err
@@ -101,7 +100,7 @@ func produce(ctx context.Context, rdb *redis.Client) error {
 	}
 
 	// two tasks, both or none
-	both, err := addMany(ctx, rdb, []map[string]any{
+	both, err := addMany(conn, []map[string]any{
 		{"command": "echo two >> done"}, {"command": "echo three $TASK_SIZE >> done", "SIZE": 64}})
 	if err != nil {
 		return err
@@ -109,14 +108,14 @@ func produce(ctx context.Context, rdb *redis.Client) error {
 	fmt.Printf("%s %s\n%s %s\n", both[0], both[1], both[2], both[3])
 
 	// any bytes for the task's stdin
-	what, tid, err := add(ctx, rdb, "command", "cat > bytes", "payload", []byte{0, 1, 254, 255, '\n'})
+	what, tid, err := add(conn, "command", "cat > bytes", "payload", []byte{0, 1, 254, 255, '\n'})
 	if err != nil {
 		return err
 	}
 	fmt.Println(what, tid)
 
 	// a task that is refused
-	_, _, err = add(ctx, rdb, "command", "echo never >> done", "result_ttl", "soon")
+	_, _, err = add(conn, "command", "echo never >> done", "result_ttl", "soon")
 	if err == nil || !strings.HasPrefix(err.Error(), "REFUSED") {
 		return err
 	}
@@ -124,17 +123,26 @@ func produce(ctx context.Context, rdb *redis.Client) error {
 
 	// a signed task, for workers with [security] key_files = 2026a:FILE
 	if path := os.Getenv("LEAT_KEY"); path != "" {
-		return addSigned(ctx, rdb, path)
+		return addSigned(conn, path)
 	}
 	return nil
 }
 
-func main() {
-	options := &redis.Options{Addr: "localhost:6379"}
+func run() error {
+	network, address := "tcp", "localhost:6379"
 	if socket := os.Getenv("REDIS_SOCKET"); socket != "" {
-		options = &redis.Options{Network: "unix", Addr: socket}
+		network, address = "unix", socket
 	}
-	if err := produce(context.Background(), redis.NewClient(options)); err != nil {
+	conn, err := redis.Dial(network, address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return produce(conn)
+}
+
+func main() {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		if strings.HasPrefix(err.Error(), "FULL") {
 			os.Exit(75) // nothing was added: try again later

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 GO_PATH = Path('/usr/share/gocode')  # of Debian's packages
-GO_REDIS = GO_PATH / 'src/github.com/redis/go-redis/v9'
+GO_REDIS = GO_PATH / 'src/github.com/gomodule/redigo/redis'
 # programs that end with 0 if the client is installed
 PROBES = {'rb': ['ruby', '-e', 'require "redis"'], 'php': ['php', '-r', 'exit(class_exists("Redis") ? 0 : 1);']}
 NAMES = {'rb': 'Ruby', 'php': 'PHP', 'go': 'Go'}

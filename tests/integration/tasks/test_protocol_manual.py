@@ -279,12 +279,12 @@ def test_the_go_example(thumbnails, folder, redis_server):
     """The Go example is formatted as gofmt does, and runs as printed against a worker, but for the address."""
     check_client('go')
     script = folder / 'example.go'
-    script.write_text(example('Go (go-redis)'))
+    script.write_text(example('Go (redigo)'))
     assert run(['gofmt', '-l', script]) == ''
-    script.write_text(script.read_text().replace(
-        'Addr: "localhost:6379"', f'Network: "unix", Addr: "{redis_server.socket}"'))
-    lines = run([built_with_go(script, folder)]).splitlines()
-    assert [line.split()[0].strip('[') for line in lines] == ['new', 'new', 'new', 'success']
+    script.write_text(script.read_text().replace('"tcp", "localhost:6379"', f'"unix", "{redis_server.socket}"'))
+    lines = [line.split() for line in run([built_with_go(script, folder)]).splitlines()]
+    assert [line[0] for line in lines[1:]] == ['new', '[new', 'new'] and lines[3][1] == 'success'
+    assert {line[-1] for line in lines} == {'<nil>'}
 
 
 SIGNERS = {
@@ -337,7 +337,7 @@ def test_the_signing_examples(title, folder):
 
 
 @pytest.mark.parametrize('title', ['Shell (redis-cli)', 'Python (redis-py)', 'Node (node-redis)', 'Node (ioredis)',
-                                   'Go (go-redis)', 'Ruby (redis)', 'PHP (phpredis)', 'C (hiredis)'])
+                                   'Go (redigo)', 'Ruby (redis)', 'PHP (phpredis)', 'C (hiredis)'])
 def test_the_examples_name_one_key(title):
     """Each example calls leat_add and leat_add_many with the stream alone, so that nobody copies a list of
     keys."""
