@@ -62,6 +62,8 @@ def machine(tmp_path_factory, package):
     stage = folder / "stage"
     (stage / "srv").mkdir(parents=True)
     shutil.copy(package, stage / "srv/leat.deb")
+    [board] = package.parent.glob("leat-board_*.deb")
+    shutil.copy(board, stage / "srv/board.deb")
     newer(package, stage / "srv/newer.deb", folder / "unpacked")
     for path in [*package.parent.glob("leat_*.dsc"), *package.parent.glob("leat_*.tar.xz")]:
         shutil.copy(path, stage / "srv")
@@ -164,10 +166,12 @@ def test_life_of_the_package(machine):
     assert left(machine) == folders
     assert (home / "begun").exists()
 
-    # and with the other one
-    dpkg(machine, "-i", "/srv/leat.deb")
+    # and with the other one; the board goes with its token
+    dpkg(machine, "-i", "/srv/leat.deb", "/srv/board.deb")
     start_worker(machine)
+    machine.run("systemctl", "enable", "--quiet", "--now", "leat-board")
+    wait_until(machine.path("/var/lib/leat-board/token").exists, 60, machine.tail)
     machine.run("debconf-set-selections", input="leat leat/purge_data boolean true\n")
-    dpkg(machine, "-P", "leat")
+    dpkg(machine, "-P", "leat", "leat-board")
     assert left(machine) == set()
     assert "leatd@" not in machine.run("systemctl", "list-unit-files", "--no-legend").stdout
