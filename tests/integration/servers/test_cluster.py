@@ -1,7 +1,11 @@
 """[redis] cluster: real Clusters whose slots move and whose masters die."""
-import pytest
+import asyncio
+import importlib
 
-from harness.daemon import merged, write_config
+import pytest
+import redis.asyncio
+
+from harness.daemon import ROOT, merged, write_config
 from harness.polling import wait_until
 from harness.queue import Queue
 from harness.servers import replicated
@@ -117,3 +121,24 @@ def test_the_named_node_is_gone(daemon, leat, cluster):
     assert refused.returncode == 69 and named.address in refused.stderr
     assert leat('enqueue', 'true', config=cluster.sections([home])).returncode == 0
     wait_succeeded(Queue(away.client()), 1)
+
+
+def test_the_python_client(daemon, cluster, monkeypatch):
+    """leat.py adds tasks, waits for results and cancels by clients of a Cluster that were given another master."""
+    monkeypatch.syspath_prepend(str(ROOT / 'src/clients'))
+    leat = importlib.import_module('leat')
+    daemon(cluster.sections()).wait_log(REGISTERED)
+    port = cluster.masters[1].port
+    queue = leat.Queue('emails', redis.RedisCluster(host='127.0.0.1', port=port))
+    assert queue.add('echo hi', result_ttl='1h').wait(300).stdout == b'hi\n'
+    later = queue.add_many([{'command': 'true', 'delay': '1h'}])[0]
+    assert later.cancel() and not later.cancel()
+
+    async def same():
+        client = redis.asyncio.RedisCluster(host='127.0.0.1', port=port)
+        queue = leat.AsyncQueue('emails', client)
+        task = await queue.add('echo hi', result_ttl='1h')
+        assert (await task.wait(300)).stdout == b'hi\n'
+        assert await (await queue.add('true', delay='1h')).cancel()
+        await client.close()
+    asyncio.run(same())
