@@ -12,6 +12,7 @@
 #include <ncurses.h>
 
 #include "cli/lib/text.h"
+#include "cli/top/libncursesw.h"
 
 #define ESCAPE_MS 100 /* how long the rest of a key's sequence may take after an escape */
 
@@ -58,16 +59,16 @@ struct screen *screen_new(bool color, char *why, size_t why_size)
     }
     screen->color = color;
     text_use_locale();
-    if (type && *type) {
-        screen->terminal = newterm(NULL, stdout, stdin);
-    }
-    if (!screen->terminal) {
-        (void)snprintf(why, why_size, "TERM=%s is unknown, or libncursesw.so.6 is not installed",
+    if (!type || !*type || !libncursesw_can_move()) {
+        (void)snprintf(why, why_size,
+                       "TERM=%s is unknown or cannot move its cursor, or libncursesw.so.6 is not "
+                       "installed",
                        type ? type : "");
-    } else if (!tigetstr("cup")) {
-        (void)snprintf(why, why_size, "TERM=%s cannot move its cursor", type);
-    } else if (take_over(screen) == 0) {
-        return screen;
+    } else {
+        screen->terminal = newterm(NULL, stdout, stdin);
+        if (screen->terminal && take_over(screen) == 0) {
+            return screen;
+        }
     }
     screen_free(screen);
     return NULL;
