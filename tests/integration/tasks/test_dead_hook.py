@@ -355,4 +355,4 @@ def test_counters(queue, daemon, folder, quick_tasks, leat):
     wait_until(lambda: open_files(one.pid) == files, 10, 'files are closed')
     one.wait_log('dead-letter hook succeeded: exit 0')
     status = json.loads(leat('status', '--json').stdout)
-    assert status['figures']['total_told'] == 30
+    assert status['figures']['total_notified'] == 30
