@@ -131,7 +131,8 @@ static void describe_end(const struct worker_context *worker, const struct attem
     char digits[HISTORY_ITEMS][UNITS_INTEGER_SIZE];
     for (size_t i = HISTORY_ATTEMPTS; i <= HISTORY_DURATION_US; i++) {
         if (numbers[i] > 0 || i == HISTORY_WAITED_MS) {
-            items[i] = (struct bytes){digits[i], units_format_integer(numbers[i], digits[i])};
+            size_t size = units_format_integer(numbers[i], digits[i]);
+            items[i] = (struct bytes){digits[i], size};
         }
     }
     result->history = (struct bytes){texts->history, history_record_pack(items, texts->history)};
