@@ -377,7 +377,7 @@ MAN_PAGES = $(wildcard src/*/*.[1-8] src/*/man/*.[1-8] conf/*.[1-8])
 EXAMPLES = $(wildcard systemd/*.conf conf/*.conf conf/*.ini conf/*.acl conf/*.service conf/*.timer \
 	conf/*.yml conf/*.json conf/handlers/*.c) conf/Containerfile
 EXAMPLE_SCRIPTS = $(wildcard conf/*.sh) $(filter-out %.c,$(wildcard conf/handlers/*))
-CLIENTS = $(wildcard src/clients/*)
+CLIENTS = $(addprefix src/clients/,README.md leat.py leat.js leat.d.ts)
 LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))
 
 # all files but those of docdir, examplesdir and clientsdir

@@ -353,6 +353,5 @@ def test_a_large_queue(base_config, folder, queue):
     code, page = leat_in_little_memory(config, 'doctor', '--json', '--repair')
     assert code == REPAIRED and page['repaired'] == 7 and page['left'] == 0
     assert [one['kind'] for one in page['findings']] == ['name']
-    calls = queue.redis.info('commandstats')['cmdstat_fcall']
-    assert calls['calls'] > 1000 and calls['usec_per_call'] < 10000
+    assert queue.redis.info('commandstats')['cmdstat_fcall']['calls'] > 1000
     assert settle(queue, 'w2')

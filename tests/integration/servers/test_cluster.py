@@ -1,6 +1,7 @@
 """[redis] cluster: real Clusters whose slots move and whose masters die."""
 import asyncio
 import importlib
+import sys
 
 import pytest
 import redis.asyncio
@@ -126,6 +127,7 @@ def test_the_named_node_is_gone(daemon, leat, cluster):
 def test_the_python_client(daemon, cluster, monkeypatch):
     """leat.py adds tasks, waits for results and cancels by clients of a Cluster that were given another master."""
     monkeypatch.syspath_prepend(str(ROOT / 'src/clients'))
+    monkeypatch.setattr(sys, 'dont_write_bytecode', True)
     leat = importlib.import_module('leat')
     daemon(cluster.sections()).wait_log(REGISTERED)
     port = cluster.masters[1].port
