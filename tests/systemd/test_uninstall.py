@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from harness.daemon import is_sanitized
 from unit import ROOT
 
 pytestmark = pytest.mark.xdist_group("systemd")
@@ -39,7 +40,9 @@ def test_nothing_is_left(fresh_machine):
     for queue in ("emails", "Mapped"):
         machine.run("leat", "init", "--service", queue)
     machine.run("leat", "init", "--service", "common", "--shared")
-    machine.run("systemctl", "enable", "--now", "leatd@emails", "leatd@common", "leatd@Mapped", "leat-board")
+    # a sanitizer cannot work within the limits of leat-board's unit
+    board = () if is_sanitized() else ("leat-board",)
+    machine.run("systemctl", "enable", "--now", "leatd@emails", "leatd@common", "leatd@Mapped", *board)
     machine.run("leat", "-q", "emails", "run", "echo > result")
     machine.run("leat", "-q", "common", "run", "echo > result")
     machine.run("leat", "-q", "emails", "enqueue", "--delay", "1h", "true")
