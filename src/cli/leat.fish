@@ -18,7 +18,7 @@ function __leat_read # PROGRAM [COMMAND]
     end
 end
 
-# Of lines of __leat_read, offers those of this kind, with their descriptions.
+# Offers the lines of __leat_read that are of this kind, with their descriptions.
 function __leat_offer # KIND LINE...
     for line in $argv[2..]
         set -l part (string split \t -- $line)

@@ -11,7 +11,7 @@ export interface Client {
   sendCommand?: unknown;
 }
 
-/** What a task can have besides its command. */
+/** Fields that a task can have besides its command. */
 export interface Options {
   /** The standard input of the task. */
   payload?: string | Uint8Array;

@@ -55,7 +55,7 @@ _REASON = 500  # characters; a report has at most 4096 bytes
 
 
 class Options(TypedDict, total=False):
-    """What a task can have besides its command."""
+    """Fields that a task can have besides its command."""
 
     payload: Union[str, bytes]  # its standard input
     env: Mapping[str, Value]  # NAME: value; the task finds it in $TASK_NAME

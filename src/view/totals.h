@@ -1,5 +1,5 @@
 /*
- * What happened in a queue since it was created, as JSON.
+ * The totals of a queue since it was created, as JSON.
  */
 #ifndef LEAT_VIEW_TOTALS_H
 #define LEAT_VIEW_TOTALS_H

@@ -1,5 +1,5 @@
-"""What upgrades did in a run: how many there were, what became of the tasks that ran meanwhile, and for how long a
-worker started nothing."""
+"""Sums up the upgrades of a run: how many there were, what became of the tasks that ran meanwhile, and for how
+long a worker started nothing."""
 import itertools
 
 from checker import WORKS, Facts, crossing

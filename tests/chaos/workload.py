@@ -25,7 +25,7 @@ TOO_LONG = 'k' * 2000  # a unique key that no task may have
 
 
 def mark(payload):
-    """What the history keeps of a payload, in hex."""
+    """The part of a payload that the history keeps, in hex."""
     return payload if len(payload) <= 2 * PAYLOAD else f'{len(payload)} bytes, {zlib.crc32(payload.encode()):08x}'
 
 

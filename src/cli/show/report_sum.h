@@ -15,7 +15,7 @@ struct redisReply;
 enum report_outcome { REPORT_SUCCEEDED, REPORT_DEAD, REPORT_CANCELLED, REPORT_OUTCOMES };
 enum report_value { REPORT_WAITING, REPORT_DURATION, REPORT_CPU, REPORT_MEMORY, REPORT_VALUES };
 
-/* Of the known values, µs or bytes. count 0: none is known. */
+/* The spread of the known values, µs or bytes. count 0: none is known. */
 struct report_spread {
     size_t count;
     int64_t p50, p95, most;

@@ -13,7 +13,7 @@
 #include "cli/status/round.h"
 #include "queue/calls.h"
 
-/* What the answers are put into. */
+/* The object that takes the answers. */
 struct asking {
     const struct status_limits *limits;
     const struct round *round;

@@ -1,5 +1,5 @@
 /*
- * What leat top can do to a queue.
+ * Runs the commands of leat by which leat top changes a queue.
  */
 #include "cli/top/action.h"
 

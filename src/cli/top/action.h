@@ -1,5 +1,5 @@
 /*
- * What leat top can do to a queue: a question, and the command of leat that is run if the answer is
+ * Actions of leat top on a queue: a question, and the command of leat that is run if the answer is
  * yes.
  */
 #ifndef LEAT_CLI_TOP_ACTION_H

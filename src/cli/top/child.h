@@ -14,7 +14,7 @@ struct child;
 #define CHILD_WORDS 6 /* at most, of a command */
 
 struct child_events {
-    /* What it writes to stdout and stderr, in order. */
+    /* Takes what it writes to stdout and stderr, in order. */
     void (*output)(void *context, struct bytes bytes);
     /* It has ended with this exit status. May free the child. */
     void (*ended)(void *context, int status);

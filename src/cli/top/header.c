@@ -195,7 +195,7 @@ static void add_rates(const json_t *status, struct buffer *out)
     (void)buffer_append_text(out, "\n");
 }
 
-/* What else keeps tasks from starting: drained hosts, the rate of the queue, an outage. */
+/* Shows other reasons why tasks do not start: drained hosts, the rate of the queue, an outage. */
 static void add_limits(const json_t *status, int64_t now_ms, struct buffer *out)
 {
     const json_t *conf = json_object_get(status, "conf");

@@ -1,5 +1,5 @@
 /*
- * What the keys of leat top do.
+ * Handles the keys of leat top.
  */
 #include "cli/top/keys.h"
 
@@ -147,7 +147,7 @@ static void scroll_task(struct top *top, int64_t by)
     top->follows = false;
 }
 
-/* Which of `count` tabs a key shows; `count`: none. */
+/* Returns the index of the tab that a key shows, or `count` if there is none. */
 static size_t tab_of(int key, size_t now, size_t count)
 {
     switch (key) {

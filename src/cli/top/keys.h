@@ -1,5 +1,5 @@
 /*
- * What the keys of leat top do.
+ * Handles the keys of leat top.
  */
 #ifndef LEAT_CLI_TOP_KEYS_H
 #define LEAT_CLI_TOP_KEYS_H

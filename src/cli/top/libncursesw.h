@@ -1,5 +1,5 @@
 /*
- * What leat top asks of terminfo. The header of terminfo defines macros with names such as
+ * Queries of terminfo by leat top. The header of terminfo defines macros with names such as
  * `columns`, so only libncursesw.c includes it.
  */
 #ifndef LEAT_CLI_TOP_LIBNCURSESW_H

@@ -1,5 +1,5 @@
 /*
- * What leat top shows.
+ * Keeps the state of leat top.
  */
 #include "cli/top/state.h"
 

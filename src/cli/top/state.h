@@ -1,5 +1,5 @@
 /*
- * What leat top shows: which queues, which screen, which rows, and what is selected.
+ * The state of leat top: which queues, which screen, which rows, and what is selected.
  */
 #ifndef LEAT_CLI_TOP_STATE_H
 #define LEAT_CLI_TOP_STATE_H
@@ -21,7 +21,7 @@ struct watched;
 
 enum top_place { TOP_QUEUES, TOP_QUEUE, TOP_TASK };
 
-/* Who gets the keys. */
+/* The reader of the keys. */
 enum top_input { TOP_KEYS, TOP_FILTER, TOP_HELP };
 
 /* A list as the user has arranged it. */

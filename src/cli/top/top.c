@@ -83,7 +83,7 @@ static void end(const struct top *top)
     ev_break(top->loop, EVBREAK_ALL);
 }
 
-/* Of a terminal that has gone, the descriptor stays readable and has nothing. */
+/* The descriptor of a terminal that has gone stays readable and has nothing. */
 static bool has_gone(void)
 {
     int size = 0;

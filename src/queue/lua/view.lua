@@ -117,7 +117,7 @@ local function next_times(q, delayed, retrying)
   return next_ms.due or '0', next_ms.retry or '0'
 end
 
--- What stats counts, and how users know it if by another name.
+-- The counters of stats, and the names by which users know them if others.
 local TOTALS = {
   'succeeded', 'retried', 'released', 'crashes', 'expired', 'vanished', 'fenced', 'dead_retried',
   'dead_dropped', 'dead_trimmed', 'told', 'told_in_vain', 'dead', 'cancelled',
@@ -523,7 +523,7 @@ local function whole_task(task, state, extra)
   return { PROTOCOL, '', row(task, state, extra), packed and cmsgpack.unpack(packed) or fields, task.history }
 end
 
--- What a living task has besides: an export keeps it, so that its next fencing token is greater than the last one.
+-- Fields that a living task has besides: an export keeps it, so that its next fencing token is greater than the last one.
 local function add_kept(task, extra, fence)
   local function add(name, value)
     extra[#extra + 1], extra[#extra + 2] = name, str(value)

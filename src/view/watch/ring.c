@@ -1,5 +1,5 @@
 /*
- * What a queue was like in the last hour and in the last day.
+ * Keeps figures of a queue of the last hour and of the last day.
  */
 #include "view/watch/ring.h"
 

@@ -1,5 +1,5 @@
 /*
- * What a queue was like in the last hour and in the last day: points at equal distances, as many as
+ * Figures of a queue of the last hour and of the last day: points at equal distances, as many as
  * fit, of a few numbers each. A point without a sample is a gap.
  */
 #ifndef LEAT_VIEW_WATCH_RING_H

@@ -33,7 +33,7 @@
 #define LANES_KEPT 20
 #define LANES_PAGE 30
 
-/* What of leat_list is shown. Lists of the same name are shown as one. */
+/* The lists of leat_list that are shown. Lists of the same name are shown as one. */
 static const struct {
     const char *name, *what, *cursor;
     int64_t rows;

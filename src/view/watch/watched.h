@@ -19,7 +19,7 @@ struct queue;
 struct status;
 struct watched;
 
-/* What a refresh asks Redis for. */
+/* The parts that a refresh asks Redis for. */
 enum watched_part {
     WATCHED_STATUS,
     WATCHED_LANES, /* a page of lanes */

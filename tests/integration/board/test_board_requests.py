@@ -90,7 +90,7 @@ def cut_off(running, data):
 
 
 def test_no_requests(running):
-    """What is no request is refused or cut off, and the board goes on."""
+    """Bytes that are no request are refused or cut off, and the board goes on."""
     for data in NO_REQUESTS:
         cut_off(running, data)
         assert running.request('/healthz').status == 200

@@ -63,7 +63,7 @@ def test_the_lists_are_those_of_leat_list(board, busy, leat):
 
 
 def test_the_newest_dead_letters_come_first(board, queue):
-    """Of many dead letters the page has the newest 12, the newest one first."""
+    """The page has the newest 12 of many dead letters, the newest one first."""
     queue.register('w1')
     queue.add(*[{'command': f'false {i}'} for i in range(40)])
     for task in queue.begin('w1', 40):

@@ -176,7 +176,7 @@ def test_usage(run):
 
 
 def test_workers(run, queue, other, daemon):
-    """What was moved, edited and made due runs, on the worker of the queue where it is now."""
+    """Tasks that were moved, edited and made due run, on the worker of the queue where it is now."""
     daemon({'queue': {'name': 'mails'}}).wait_ready()
     tids = queue.add(PLAIN, dict(PLAIN, command='exit 1'), PLAIN, due='+600000')
     run('edit', tids[1], '--command', 'true')

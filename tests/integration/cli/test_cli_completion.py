@@ -73,7 +73,7 @@ class Shell:
         patient.chmod(0o755)
 
     def __call__(self, *words):
-        """What is offered for the last word."""
+        """Returns what is offered for the last word."""
         words = [program('leat'), *words]
         if self.name == 'bash':
             script = 'set -u; ' + BASH

@@ -66,7 +66,7 @@ class Board:
 
     @property
     def url(self):
-        """What the log says to open."""
+        """The address that the log says to open."""
         return re.search(r'showing \d+ queues at (\S+)', self.log()).group(1)
 
     @property

@@ -42,7 +42,7 @@ class Browser:
         self.driver.switch_to.active_element.send_keys(getattr(Keys, key))
 
     def text(self):
-        """What the page shows."""
+        """The text that the page shows."""
         return self.run('return document.body.innerText')
 
     def rows(self, label):
@@ -57,7 +57,7 @@ class Browser:
             [one.querySelector('dt').textContent, one.querySelector('dd').textContent]))''')
 
     def errors(self):
-        """What the browser complained of since the last call."""
+        """The complaints of the browser since the last call."""
         return [entry['message'] for entry in self.driver.get_log('browser') if entry['level'] == 'SEVERE']
 
     def close(self):
