@@ -369,44 +369,74 @@ local function is_older(a, b)
   return a.age < b.age
 end
 
--- The oldest `limit` running tasks that come after the task `after`: {age, tid, token, record}. Each call looks at all
--- records, but reads only the tids of most, and never sorts more than twice the limit.
-local function running_after(q, after, limit)
-  local found, last, most = {}, is_tid(after) and age_of(after) or '', nil
-  local all = redis.call('HGETALL', q[RUNNING])
-  for i = 1, #all, 2 do
-    local tid = all[i + 1]:match('^.-%z%d+ %d+ %d+ (%d+%-%d+) ')
-    local age = tid and is_tid(tid) and age_of(tid)
-    local record = age and age > last and (not most or age < most) and unpack_record(all[i + 1])
-    if record and not record.moved then
-      found[#found + 1] = { age = age, tid = tid, token = all[i], record = record }
-      if #found == limit * 2 then
-        table.sort(found, is_older)
-        found, most = { unpack(found, 1, limit) }, found[limit].age
-      end
+-- Up to `limit` entries that workers have read, from those behind `after` on, in the order in which they became ready:
+-- {age, token}. An entry of the requeue stream comes after one of the producers' stream with the same id.
+local function pending_after(q, after, limit)
+  local stream, id = after:match('^([sg])(%d+%-%d+)$')
+  local found = {}
+  for _, kind in ipairs({ 's', 'g' }) do
+    local key = stream_of(q, kind)
+    -- The cursor is an entry of one stream. In the other one, the entry with the same id comes before or after it.
+    local start = not id and '-' or stream == 's' and kind == 'g' and id or id ~= GREATEST_ID and '(' .. id
+    local is_some = start and group_info(q, key) > 0
+    for _, entry in ipairs(is_some and redis.call('XPENDING', key, q.group, start, '+', str(limit)) or {}) do
+      found[#found + 1] = { age = age_of(entry[1]) .. (kind == 's' and '0' or '1'), token = kind .. entry[1] }
     end
   end
   table.sort(found, is_older)
-  return found
+  return { unpack(found, 1, math.min(#found, limit)) }
 end
 
-local RUNNING_PAGE = 500 -- rows of a page: larger ones, since each looks at all records
+local function add_running(q, rows, token, record)
+  local task = record and not record.moved and fetch(q, token)
+  if task then
+    rows[#rows + 1] = listed(q, task, 'running', running_extra(task, record))
+  end
+end
 
--- The deferred tasks come after the last running one.
-local function list_running(q, cursor, limit, rows)
-  limit = math.min(limit, RUNNING_PAGE)
-  local found = running_after(q, cursor, limit + 1)
-  for i = 1, #found do
-    if i > limit or is_full(q) then
-      return found[i - 1].tid
-    end
-    local task = fetch(q, found[i].token)
-    if task then
-      rows[#rows + 1] = listed(q, task, 'running', running_extra(task, found[i].record))
+local RUNNING_PAGE = 500 -- entries of a page
+
+-- Tasks that a worker runs although Redis has forgotten that it read them (outage.lua). Their entries count as unread.
+-- Returns the next cursor, which is like that of list_following, or nil.
+local function list_forgotten(q, start, last, rows)
+  local page = redis.call('HSCAN', q[RUNNING], start, 'COUNT', str(RUNNING_PAGE))
+  local delivered, records, tokens = {}, {}, {}
+  for _, kind in ipairs({ 's', 'g' }) do
+    delivered[kind] = age_of(select(2, group_info(q, stream_of(q, kind))))
+  end
+  for i = 1, #page[2], 2 do
+    local token = page[2][i]
+    if token > last and is_token(token) and age_of(token:sub(2)) > delivered[token:sub(1, 1)] then
+      tokens[#tokens + 1], records[token] = token, page[2][i + 1]
     end
   end
-  if is_full(q) then
-    return found[#found].tid
+  table.sort(tokens)
+  for i, token in ipairs(tokens) do
+    if is_full(q) then
+      return 'h' .. start .. ' ' .. tokens[i - 1]
+    end
+    add_running(q, rows, token, unpack_record(records[token]))
+  end
+  return page[1] ~= '0' and 'h' .. page[1] or nil
+end
+
+-- After the pending entries, the forgotten ones come, and then the deferred ones.
+local function list_running(q, cursor, limit, rows)
+  local start, last = cursor:match('^h(%d+) ?(%S*)$')
+  if start then
+    local following = list_forgotten(q, start, last, rows)
+    if following or is_full(q) then
+      return following or 'd'
+    end
+  elseif cursor ~= 'd' then
+    local found = pending_after(q, cursor, math.min(limit, RUNNING_PAGE))
+    for i = 1, #found do
+      if is_full(q) then
+        return found[i - 1].token
+      end
+      add_running(q, rows, found[i].token, record_of(q, found[i].token))
+    end
+    return #found > 0 and found[#found].token or 'h0'
   end
   for _, task in ipairs(redis.call('EXISTS', q[GO]) == 1 and leat.deferred(q) or {}) do
     rows[#rows + 1] = listed(q, task, 'held', { 'worker', task.deferred_by })

@@ -85,19 +85,57 @@ def test_attempts_are_counted_alike(leat, queue):
         queue.finish('w1:1:a', task, 'retry', cause='exit', status='3', delay=0)
 
 
-def test_running_tasks_come_oldest_first(leat, queue):
-    """Running tasks are listed in the order in which they were enqueued, over several pages and after a retry."""
+def test_running_tasks_come_in_the_order_in_which_they_became_ready(leat, queue):
+    """Running tasks are listed in the order in which they became ready, over several pages, each one once."""
     queue.register('w1:1:a')
-    tids = queue.add(*[{'command': f'echo {i}'} for i in range(250)])
+    tids = queue.add(*[{'command': f'echo {i}'} for i in range(1200)])
     tasks = []
-    while len(tasks) < 250:
-        tasks += queue.begin('w1:1:a', 250 - len(tasks))
+    while len(tasks) < 1200:
+        tasks += queue.begin('w1:1:a', 1200 - len(tasks))
     queue.finish('w1:1:a', tasks[3], 'release')
     queue.begin('w1:1:a')
     rows = json.loads(leat('list', '--json', '--state', 'running', '--limit', '0').stdout)
-    assert [row['tid'] for row in rows] == tids
+    assert [row['tid'] for row in rows] == tids[:3] + tids[4:] + tids[3:4]
     rows = json.loads(leat('list', '--json', '--state', 'running', '--limit', '5').stdout)
-    assert [row['tid'] for row in rows] == tids[:5]
+    assert [row['tid'] for row in rows] == tids[:3] + tids[4:6]
+
+
+def test_pages_of_running_tasks_do_not_read_all_records(leat, queue):
+    """The cost of a page does not grow with the number of running tasks: none of them reads all lease records."""
+    def commands(name):
+        return queue.redis.info('commandstats').get(f'cmdstat_{name}', {'calls': 0})['calls']
+
+    queue.register('w1:1:a')
+    queue.add(*[{'command': 'true'}] * 600)
+    started = 0
+    while started < 600:
+        started += len(queue.begin('w1:1:a', 600 - started))
+    before = commands('hgetall')
+    assert len(queue.list('running')) == 600
+    assert commands('hgetall') == before
+
+
+def test_equal_ids_in_both_streams(leat, queue):
+    """Two running tasks whose entries have the same id are both listed, if a page ends between them, too."""
+    queue.register('w1:1:a')
+    [tid] = queue.add({'command': 'first'})
+    [task] = queue.begin('w1:1:a')
+    queue.finish('w1:1:a', task, 'release')
+    [again] = queue.begin('w1:1:a')
+    queue.redis.xadd(queue.stream, {'command': 'second'}, id=again.token[1:])
+    [second] = queue.begin('w1:1:a')
+    for limit in (1, 2, 1000):
+        assert [row['tid'].decode() for row in queue.list('running', limit=limit)] == [second.tid, tid]
+
+
+def test_running_tasks_that_redis_has_forgotten(leat, queue):
+    """A running task is listed if Redis has forgotten that a worker has read its entry, and only once if not."""
+    queue.register('w1:1:a')
+    tids = queue.add(*[{'command': f'echo {i}'} for i in range(5)])
+    queue.begin('w1:1:a', 5)
+    queue.redis.xgroup_destroy(queue.stream, queue.group)
+    queue.redis.xgroup_create(queue.stream, queue.group, '0')
+    assert sorted(row['tid'].decode() for row in queue.list('running')) == tids
 
 
 def test_nothing(leat, queue):
