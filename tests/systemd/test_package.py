@@ -65,6 +65,7 @@ def machine(tmp_path_factory, package):
     [board] = package.parent.glob("leat-board_*.deb")
     shutil.copy(board, stage / "srv/board.deb")
     newer(package, stage / "srv/newer.deb", folder / "unpacked")
+    newer(board, stage / "srv/newer-board.deb", folder / "unpacked-board")
     for path in [*package.parent.glob("leat_*.dsc"), *package.parent.glob("leat_*.tar.xz")]:
         shutil.copy(path, stage / "srv")
     try:
@@ -92,16 +93,16 @@ def newer(package, target, unpacked):
 
 
 def test_the_tests_of_the_package(machine):
-    """autopkgtest runs them on a booted machine, with the package installed: the demo, and the unit."""
+    """autopkgtest runs them on a booted machine, with the package installed: the demo, the unit and the board."""
     if not shutil.which("autopkgtest"):
         pytest.skip("autopkgtest is not installed")
-    dpkg(machine, "-i", "/srv/leat.deb")
-    # the machine is the container that one of them asks for
+    dpkg(machine, "-i", "/srv/leat.deb", "/srv/board.deb")
+    # the machine is the container that two of them ask for
     done = machine.run("sh", "-c", "autopkgtest --no-built-binaries --ignore-restrictions=isolation-container "
                        "/srv/leat_*.dsc -- null", check=False, timeout=BUILD_SECONDS)
     said = done.stdout + done.stderr
-    results = re.findall(r"^(demo|unit) +(PASS|FAIL|SKIP)", said.rpartition("summary")[2], re.M)
-    assert (done.returncode, results) == (0, [("demo", "PASS"), ("unit", "PASS")]), said
+    results = re.findall(r"^(demo|unit|board) +(PASS|FAIL|SKIP)", said.rpartition("summary")[2], re.M)
+    assert (done.returncode, results) == (0, [("demo", "PASS"), ("unit", "PASS"), ("board", "PASS")]), said
 
 
 def dpkg(machine, *words):
@@ -133,15 +134,16 @@ def test_life_of_the_package(machine):
 
     # an upgrade while a task runs
     pid = machine.show(f"leatd@{QUEUE}", "MainPID")
-    tid = machine.run("leat", "-q", QUEUE, "enqueue", "--result-ttl", "1h",
-                      "touch begun; until [ -e go-on ]; do sleep 0.2; done; echo done").stdout.strip()
     home = machine.path(f"/var/lib/leat-{QUEUE}")
+    machine.run("mkfifo", "-m", "666", f"/var/lib/leat-{QUEUE}/go-on")
+    tid = machine.run("leat", "-q", QUEUE, "enqueue", "--result-ttl", "1h",
+                      "touch begun; cat go-on; echo done").stdout.strip()
     wait_until((home / "begun").exists, 60, machine.tail)
     said = dpkg(machine, "-i", "/srv/newer.deb")
     assert f"leatd@{QUEUE}.service: upgraded to version" in said, said
     assert machine.show(f"leatd@{QUEUE}", "MainPID") != pid
     assert machine.run("ps", "-o", "comm=", "-p", pid).stdout.strip() == "leatd"
-    (home / "go-on").touch()
+    machine.run("sh", "-c", f"echo >/var/lib/leat-{QUEUE}/go-on")
     # id, state, how, attempts
     assert machine.run("leat", "-q", QUEUE, "wait", tid).stdout.split()[:4] == [tid, "succeeded", "exit:0", "1"]
     wait_until(lambda: machine.run("ps", "-p", pid, check=False).returncode != 0, 60, machine.tail)
@@ -175,3 +177,24 @@ def test_life_of_the_package(machine):
     dpkg(machine, "-P", "leat", "leat-board")
     assert left(machine) == set()
     assert "leatd@" not in machine.run("systemctl", "list-unit-files", "--no-legend").stdout
+
+
+def test_life_of_the_board(machine):
+    """An upgrade restarts the board if it runs, and does not start it otherwise. It stops if its package is
+    removed."""
+    def is_up():
+        return machine.run("curl", "-sf", "http://127.0.0.1:9464/healthz", check=False).stdout == "ok\n"
+    dpkg(machine, "-i", "/srv/leat.deb", "/srv/board.deb")
+    machine.run("leat", "init", "--service", QUEUE)
+    dpkg(machine, "-i", "/srv/newer-board.deb")
+    assert machine.show("leat-board", "ActiveState") == "inactive"
+    machine.run("systemctl", "start", "leat-board")
+    wait_until(is_up, 300, machine.tail)
+    pid = machine.show("leat-board", "MainPID")
+    # the former version: for dpkg, any other one is an upgrade
+    dpkg(machine, "-i", "/srv/board.deb")
+    wait_until(is_up, 300, machine.tail)
+    assert machine.show("leat-board", "MainPID") not in (pid, "0")
+    dpkg(machine, "-r", "leat-board")
+    assert machine.run("systemctl", "list-units", "--no-legend", "leat-board*").stdout == ""
+    assert machine.run("pgrep", "leat-board", check=False).stdout == ""
