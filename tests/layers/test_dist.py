@@ -198,6 +198,6 @@ def test_debian_builds_with_the_same_packages():
 
 def test_scripts_of_the_package_are_programs():
     """debhelper needs rules to be executable; the other scripts are, so that shellcheck and readers know them."""
-    for name in ("rules", "config", "postinst", "prerm", "postrm", "leat-board.prerm", "leat-board.postrm", "tests/demo",
-                 "tests/unit", "tests/board"):
+    for name in ("rules", "config", "postinst", "prerm", "postrm", "leat-board.prerm", "leat-board.postrm",
+                 "tests/demo", "tests/unit", "tests/board"):
         assert os.access(ROOT / "conf/debian" / name, os.X_OK), name
