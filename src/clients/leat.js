@@ -5,7 +5,7 @@
  *
  *   const queue = new Queue('thumbnails', client);
  *   const task = await queue.add('make thumbs', { env: { SIZE: 640 }, lane: 'alice', resultTtl: '1h' });
- *   console.log((await task.wait(60_000)).stdout);
+ *   console.log((await task.wait(60_000))?.stdout);
  *
  * leat-protocol(7) explains the fields of a task.
  *

@@ -27,8 +27,8 @@ def left(machine):
 
 
 def test_nothing_is_left(fresh_machine):
-    """The commands as they are written leave nothing but /etc/leat, on the host and in Redis; while workers run, and
-    with tasks in a queue."""
+    """The commands as they are written leave nothing but /etc/leat, on the host and in Redis; while workers run,
+    and with tasks in a queue."""
     machine = fresh_machine
     for name in ("Makefile", "conf", "systemd", "src"):
         source, target = ROOT / name, machine.path(f"/srv/leat/{name}")
