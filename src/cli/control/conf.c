@@ -16,6 +16,7 @@
 #include "cli/lib/text.h"
 #include "config/types/history_rule.h"
 #include "config/types/limits.h"
+#include "config/types/scalar.h"
 #include "config/types/shared_setting.h"
 #include "queue/calls.h"
 #include "queue/shared/limits.h"
@@ -127,28 +128,31 @@ static int refuse_number(const struct cli *cli, const struct shared_setting *set
                          const char *text)
 {
     static const struct {
-        const char *kind, *most, *example;
+        const char *kind, *example;
     } forms[] = {
-        [SHARED_DURATION] = {"duration", "36525d", ", such as 30s, 5m or 1h30m"},
-        [SHARED_NUMBER] = {"number", "1000000000000", ""},
-        [SHARED_SIZE] = {"size", "1T", ", such as 16M"},
+        [SHARED_DURATION] = {"duration", ", such as 30s, 5m or 1h30m"},
+        [SHARED_NUMBER] = {"number", ""},
+        [SHARED_SIZE] = {"size", ", such as 16M"},
     };
-    char least[SHARED_TEXT_SIZE];
+    const struct table_row *row = shared_setting_row(setting);
+    char least[SHARED_TEXT_SIZE], most[SHARED_TEXT_SIZE];
 
-    shared_setting_format(setting->kind, setting->least, least);
+    scalar_format_limit(row, row->low, least, sizeof least);
+    scalar_format_limit(row, row->high, most, sizeof most);
     return cli_usage(cli, "%s: invalid %s '%s'; use one from %s to %s%s%s", setting->name,
-                     forms[setting->kind].kind, text, least, forms[setting->kind].most,
-                     forms[setting->kind].example, setting->may_be_none ? ", or none" : "");
+                     forms[setting->kind].kind, text, least, most, forms[setting->kind].example,
+                     setting->may_be_none ? ", or none" : "");
 }
 
 /* Appends the value as it is stored. A failed append marks `stored`. */
 static int read_number(const struct cli *cli, const struct shared_setting *setting,
                        const char *text, struct buffer *stored)
 {
+    const struct table_row *row = shared_setting_row(setting);
     int64_t value;
 
-    if (parse_number(setting, text, &value) != 0 || value > setting->most ||
-        (value < setting->least && !(value == 0 && setting->may_be_none))) {
+    if (parse_number(setting, text, &value) != 0 || value > row->high ||
+        (value < row->low && !(value == 0 && setting->may_be_none))) {
         return refuse_number(cli, setting, text);
     }
     (void)buffer_printf(stored, "%lld", (long long)value);

@@ -56,8 +56,7 @@ static int say_words(const struct table_word *words, const char *text, struct bu
     return -1;
 }
 
-/* Formats a limit as leat.ini(5) has it: whole days are not summed up to weeks. */
-static void format_limit(const struct table_row *row, int64_t limit, char *text, size_t size)
+void scalar_format_limit(const struct table_row *row, int64_t limit, char *text, size_t size)
 {
     static const char letters[] = "KMGT";
     char unit[2] = "";
@@ -89,8 +88,8 @@ static int refuse_value(const struct table_row *row, const char *text, const cha
 {
     char low[48], high[48];
 
-    format_limit(row, row->low, low, sizeof low);
-    format_limit(row, row->high, high, sizeof high);
+    scalar_format_limit(row, row->low, low, sizeof low);
+    scalar_format_limit(row, row->high, high, sizeof high);
     (void)strings_refuse(why, text, fault);
     (void)buffer_printf(why, "; use %s to %s", low, high);
     for (const struct table_word *word = row->words; word && word->word; word++) {

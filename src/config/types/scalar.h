@@ -13,4 +13,7 @@ int scalar_set(void *member, const struct table_row *row, const char *text, stru
 
 bool config_codes_has(const struct config_codes *codes, int code);
 
+/* Formats a limit of a number as leat.ini(5) has it: whole days are not summed up to weeks. */
+void scalar_format_limit(const struct table_row *row, int64_t limit, char *text, size_t size);
+
 #endif

@@ -8,29 +8,31 @@
 #include "config/types/history_rule.h"
 #include "config/types/lanes_rule.h"
 
-#define LONGEST_MS (INT64_C(36525) * 86400000) /* that of base/units.h */
-#define LEAST_TASK (INT64_C(64) << 10)         /* as in leat.lua */
-#define MOST_TASK (INT64_C(1) << 40)
-#define MOST INT64_C(1000000000000)
-
 const struct shared_setting shared_settings[SHARED_SETTINGS] = {
-    {"lease", "lease_ms", SHARED_DURATION, false, 1000, LONGEST_MS,
+    {"lease", "lease_ms", SHARED_DURATION, false, "queue", "lease",
      offsetof(struct config, queue.lease_ms)},
-    {"max_crashes", "max_crashes", SHARED_NUMBER, false, 1, MOST,
+    {"max_crashes", "max_crashes", SHARED_NUMBER, false, "queue", "max_crashes",
      offsetof(struct config, queue.max_crashes)},
-    {"max_length", "max_length", SHARED_NUMBER, true, 1, MOST,
+    {"max_length", "max_length", SHARED_NUMBER, true, "queue", "max_length",
      offsetof(struct config, queue.max_length)},
-    {"max_task", "max_task", SHARED_SIZE, true, LEAST_TASK, MOST_TASK,
+    {"max_task", "max_task", SHARED_SIZE, true, "queue", "max_task",
      offsetof(struct config, queue.max_task)},
-    {"history", "history", SHARED_HISTORY, true, 0, 0, offsetof(struct config, queue.history)},
-    {"dead_keep", "dead_keep_ms", SHARED_DURATION, true, 1, LONGEST_MS,
+    {"history", "history", SHARED_HISTORY, true, "queue", "history",
+     offsetof(struct config, queue.history)},
+    {"dead_keep", "dead_keep_ms", SHARED_DURATION, true, "dead", "keep",
      offsetof(struct config, dead.keep_ms)},
-    {"dead_keep_number", "dead_keep_number", SHARED_NUMBER, true, 1, MOST,
+    {"dead_keep_number", "dead_keep_number", SHARED_NUMBER, true, "dead", "keep_number",
      offsetof(struct config, dead.keep_number)},
-    {"rate", "rate", SHARED_RATE, true, 0, 0, offsetof(struct config, limits.rate)},
-    {"burst", "burst", SHARED_NUMBER, false, 1, MOST, offsetof(struct config, limits.burst)},
-    {"lanes_only", "lanes_only", SHARED_LANES, false, 0, 0, 0},
+    {"rate", "rate", SHARED_RATE, true, "limits", "rate", offsetof(struct config, limits.rate)},
+    {"burst", "burst", SHARED_NUMBER, false, "limits", "burst",
+     offsetof(struct config, limits.burst)},
+    {"lanes_only", "lanes_only", SHARED_LANES, false, "lanes", "only", 0},
 };
+
+const struct table_row *shared_setting_row(const struct shared_setting *setting)
+{
+    return table_find(setting->section, setting->file_key);
+}
 
 const struct shared_setting *shared_setting_find(const char *key)
 {

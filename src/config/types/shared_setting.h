@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "config/config.h"
+#include "config/table.h"
 
 enum shared_kind {
     SHARED_DURATION,
@@ -23,9 +24,9 @@ enum shared_kind {
 struct shared_setting {
     const char *name, *key; /* for people, and in Redis */
     enum shared_kind kind;
-    bool may_be_none;    /* 0 is none, too */
-    int64_t least, most; /* not for SHARED_HISTORY, SHARED_RATE and SHARED_LANES */
-    size_t offset;       /* into struct config; not for SHARED_LANES */
+    bool may_be_none;               /* 0 is none, too */
+    const char *section, *file_key; /* in a file */
+    size_t offset;                  /* into struct config; not for SHARED_LANES */
 };
 
 enum { SHARED_SETTINGS = 10, SHARED_TEXT_SIZE = 64 };
@@ -34,6 +35,9 @@ extern const struct shared_setting shared_settings[SHARED_SETTINGS];
 
 /* Returns the setting that Redis stores under this key, or NULL. */
 const struct shared_setting *shared_setting_find(const char *key);
+
+/* The row of the table of all keys, which has the range of a number. */
+const struct table_row *shared_setting_row(const struct shared_setting *setting);
 
 /* Writes a number of this kind (not SHARED_RATE, SHARED_LANES) as people write it. */
 void shared_setting_format(enum shared_kind kind, int64_t number, char text[SHARED_TEXT_SIZE]);
