@@ -35,20 +35,18 @@ static const char *obstacle_of(const struct status_worker *worker)
     return worker->capacity >= 0 && worker->running >= worker->capacity ? "full" : NULL;
 }
 
-/* For a drained host: since when, and by whom. */
+/* For a drained host: since when, and by whom. If all hosts are drained, this one alone cannot be
+ * undrained. */
 static void add_drain(struct explain_reason *reason, const struct status *status, const char *host)
 {
     char name[300];
-    struct bytes by, stamp;
+    struct bytes by, stamp = fields_bytes(status->conf, "drain:*");
+    bool all = stamp.size > 0;
     int64_t since_ms;
 
     (void)snprintf(name, sizeof name, "drain:%s", host);
-    stamp = fields_bytes(status->conf, name);
-    if (stamp.size == 0) {
-        stamp = fields_bytes(status->conf, "drain:*");
-    }
-    since_ms = fields_stamp(stamp, &by);
-    reasons_printf(reason, " starts nothing: its host was drained ");
+    since_ms = fields_stamp(all ? stamp : fields_bytes(status->conf, name), &by);
+    reasons_printf(reason, " starts nothing: %s drained ", all ? "all hosts were" : "its host was");
     reasons_time(reason, since_ms, status->now_ms);
     reasons_put_number(reason, "since_ms", since_ms);
     if (by.size > 0) {
@@ -56,7 +54,7 @@ static void add_drain(struct explain_reason *reason, const struct status *status
         reasons_bytes(reason, by);
         reasons_put_text(reason, "by", by);
     }
-    reasons_printf(reason, "; run: leat undrain %s", host);
+    reasons_printf(reason, "; run: leat undrain %s", all ? "--all" : host);
 }
 
 static void add_obstacle(struct explain_reason *reason, const struct status *status,

@@ -62,6 +62,7 @@ static const char undrain_help[] =
 struct drain {
     struct cli *cli;
     bool drain, json;
+    bool all;                 /* hosts, instead of single ones */
     struct redisReply *reply; /* of leat_status, before any change */
     int status;               /* exit status of the last failure */
 };
@@ -154,6 +155,7 @@ static void unknown_host(struct drain *drain, const char *host)
 static int print_host(const struct drain *drain, const char *host, bool changed)
 {
     const char *name = strcmp(host, EVERY_HOST) == 0 ? "all hosts" : host;
+    bool still = !drain->all && is_drained(drain, EVERY_HOST);
     struct buffer line = BUFFER_INIT;
     int status;
 
@@ -167,6 +169,7 @@ static int print_host(const struct drain *drain, const char *host, bool changed)
     (void)buffer_printf(&line, ": %s\n",
                         drain->drain   ? (changed ? "drained" : "already drained")
                         : !changed     ? "not drained"
+                        : still        ? "no longer drained by its name"
                         : name != host ? "take tasks again"
                                        : "takes tasks again");
     status = output_write(&line);
@@ -247,17 +250,16 @@ static int drain_hosts(struct drain *drain, char *const *hosts)
 static int run_drains(struct cli *cli, int argc, char **argv, bool drains)
 {
     struct drain drain = {.cli = cli, .drain = drains};
-    bool all = false;
     const struct cli_option options[] = {
-        {"--all", .flag = &all}, {"--json", .flag = &drain.json}, {0}};
+        {"--all", .flag = &drain.all}, {"--json", .flag = &drain.json}, {0}};
     int status = cli_options(cli, argc, argv, CLI_OPERANDS, options);
 
     if (status != EX_OK) {
         return status;
     }
-    if (all == (optind < argc)) {
-        return cli_usage(cli, all ? "give hosts or --all, not both"
-                                  : "missing operand: give hosts, or --all");
+    if (drain.all == (optind < argc)) {
+        return cli_usage(cli, drain.all ? "give hosts or --all, not both"
+                                        : "missing operand: give hosts, or --all");
     }
     for (int i = optind; i < argc; i++) {
         if (!*argv[i] || strcmp(argv[i], EVERY_HOST) == 0) {

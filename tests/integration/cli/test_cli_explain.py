@@ -105,13 +105,17 @@ def test_paused(explain, queue, idle):
 
 @pytest.mark.parametrize('host', ['web1', '*'])
 def test_drained(explain, queue, idle, host):
-    """A drained host blocks if no other host has a worker."""
+    """A drained host blocks if no other host has a worker. The command that is named undoes it."""
     tid = add(queue)
     queue.gate(f'drain:{host}', 1, 'bob@web9')
     answer = explain(tid)
     assert answer.code == BLOCKED and answer.blocking == ['drained']
     drained = answer.reasons['drained']
     assert (drained['host'], drained['by']) == ('web1', 'bob@web9') and drained['since_ms'] > 0
+    wanted = 'run: leat undrain ' + ('--all' if host == '*' else 'web1')
+    assert drained['text'].endswith(wanted)
+    queue.gate('drain:web1', 1, 'bob@web9')
+    assert text_of(explain(tid), 'drained').endswith(wanted)
     register(queue, 'web2:2:b')
     assert explain(tid).code == (RUNS if host == 'web1' else BLOCKED)
 
@@ -508,6 +512,7 @@ def test_many_tasks_cost_nothing(queue, idle, client):
     queue.conf_set('lane:a', '1, 1')
     some = queue.add(*[{**TASK, 'lane': 'a', 'unique': f'k{i}'} for i in range(3)])
     queue.begin('web1:1:a')
+    queue.add(*[TASK] * 10)
     few = cost('task', some[2])[1], cost('queue', '')[1], cost('lane', 'a')[1]
     for part in range(20):
         queue.add(*[{**TASK, 'lane': 'a', 'unique': f'{part}-{i}'} for i in range(250)])

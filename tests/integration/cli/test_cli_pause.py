@@ -125,6 +125,7 @@ def test_every_host(leat, queue):
     assert queue.claim('new:9:z')['why'] == 'drained'
     done = leat('undrain', 'web1')
     assert done.returncode == 0 and 'all hosts are drained' in done.stderr
+    assert 'takes tasks again' not in done.stdout
     said(leat('drain', 'web1'))
     assert said(leat('undrain', '--all')) == 'all hosts: take tasks again\nweb1: takes tasks again\n'
     assert queue.claim('new:9:z')['why'] == queue.claim('web1:1:a')['why'] == ''
