@@ -64,13 +64,13 @@ local function lanes_before(q, lane)
   end
 end
 
--- lane: '' for tasks without one that wait like those of a lane.
-local function add_lane(q, lane, add)
+-- lane: '' for tasks without one that wait like those of a lane. handed: how many of its tasks have had their turn.
+local function add_lane(q, lane, handed, add)
   local spec, settings = leat.lane_spec(q, lane), leat.lane_settings(q, lane)
   local running = leat.lane_running(q, lane)
   add('lane', lane)
   add('lane_settings', settings)
-  add('lane_waiting', leat.lane_length(q, lane))
+  add('lane_waiting', leat.lane_length(q, lane) + handed)
   add('lane_running', running)
   add('lane_most', spec.most or 0)
   if spec.most and running >= spec.most then
@@ -159,7 +159,7 @@ local function add_waiting(q, task, workers, add)
     add('lane_place', place)
   end
   if lane or place then
-    add_lane(q, lane or '', add)
+    add_lane(q, lane or '', 0, add)
   end
 end
 
@@ -220,7 +220,7 @@ function leat.explain(keys, args)
     row, history = explain_task(q, args[3], workers, add)
   elseif args[2] == 'lane' then
     add('is_named', select(2, leat.lane_settings(q, args[3])) and 1 or 0)
-    add_lane(q, args[3], add)
+    add_lane(q, args[3], (leat.handed_out(q)[args[3]] or {}).waiting or 0, add)
   elseif args[2] ~= 'queue' then
     fail('BADARG neither task nor lane nor queue: ' .. shown(tostring(args[2])))
   end

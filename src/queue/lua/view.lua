@@ -185,20 +185,69 @@ function leat.status(keys, args)
   }
 end
 
-local function lane_row(q, lane, waiting, oldest)
+-- Decoded entries after `start`, up to limit or MOVE_BYTES of them, and the id to go on from ('': no more).
+local function page_of(key, kind, start, limit)
+  local tasks, bytes = {}, 0
+  while #tasks < limit and bytes < MOVE_BYTES do
+    local step = math.min(next_step(#tasks, bytes), limit - #tasks)
+    local found = entries_after(key, start, '+', step)
+    for _, entry in ipairs(found) do
+      start = entry[1]
+      local task = decode(kind .. start, entry[2])
+      tasks[#tasks + 1], bytes = task, bytes + task.weight
+    end
+    if #found < step then
+      return tasks, ''
+    end
+  end
+  return tasks, start
+end
+leat.page_of = page_of
+
+local HANDED_OUT = 8 -- unread entries of each stream that are looked at
+
+-- Tasks of lanes that have had their turn and that no worker has read yet: {waiting, oldest (ms)} by lane. There are few:
+-- one is put into a stream at a time. Entries of producers that use XADD may be behind many others.
+function leat.handed_out(q)
+  local found = {}
+  q.group = q.group or redis.call('HGET', q[CONF], 'group')
+  for _, kind in ipairs({ 'g', 's' }) do
+    local key = stream_of(q, kind)
+    local _, last = group_info(q, key)
+    for _, task in ipairs((page_of(key, kind, last, HANDED_OUT))) do
+      local lane = task.lane and leat.may_be_lane(task.lane) and leat.lane_of(q, task.lane)
+      if lane and not record_of(q, task.token) then
+        local one = found[lane] or { waiting = 0, oldest = math.huge }
+        found[lane] = { waiting = one.waiting + 1, oldest = math.min(one.oldest, number_or(task.enqueued, q.now)) }
+      end
+    end
+  end
+  return found
+end
+
+-- since: when the first task in the lane was enqueued, or nil.
+local function lane_row(q, lane, waiting, since, handed)
+  local also = handed[lane] or { waiting = 0, oldest = math.huge }
+  local oldest = math.min(number_or(since, math.huge), also.oldest)
   return {
-    'lane', lane, 'waiting', waiting, 'running', leat.lane_running(q, lane), 'oldest_ms', oldest,
-    'settings', (leat.lane_settings(q, lane)),
+    'lane', lane, 'waiting', waiting + also.waiting, 'running', leat.lane_running(q, lane),
+    'oldest_ms', oldest < math.huge and str(oldest) or '0', 'settings', (leat.lane_settings(q, lane)),
   }
 end
 
--- Lanes that have running tasks and no waiting ones. Their counters are among the statistics.
-local function list_running_lanes(q, cursor, limit, rows)
+-- Lanes that have running tasks and no waiting ones. Their counters are among the statistics. The first page also has
+-- those of which tasks are only handed out.
+local function list_running_lanes(q, cursor, limit, rows, handed)
   local page = redis.call('HSCAN', q[STATS], cursor, 'MATCH', 'r:*', 'COUNT', str(limit))
+  for lane in pairs(cursor == '0' and handed or {}) do
+    if leat.lane_running(q, lane) == 0 and #leat.lane_members(q, lane, 1) == 0 then
+      rows[#rows + 1] = lane_row(q, lane, 0, nil, handed)
+    end
+  end
   for i = 1, #page[2], 2 do
     local lane = page[2][i]:sub(3)
     if number_or(page[2][i + 1], 0) > 0 and #leat.lane_members(q, lane, 1) == 0 then
-      rows[#rows + 1] = lane_row(q, lane, 0, '0')
+      rows[#rows + 1] = lane_row(q, lane, 0, nil, handed)
     end
   end
   return page[1] == '0' and '' or 'r' .. page[1]
@@ -209,20 +258,21 @@ end
 -- ARGV: cursor ('' at first), how many lanes at most (CHUNK).
 -- Reply: PROTOCOL, next cursor ('': no more), for each lane {name, value …} of lane, waiting, running, oldest_ms
 -- (since when its first task is there, unix; 0: none waits), settings (as in conf). A lane without waiting tasks
--- may come twice, and a page of those may have more rows than asked for.
+-- may come twice, and a page of those may have more rows than asked for. Tasks in handed_out count as waiting.
 -- Safe to stop: no writes.
 function leat.lanes(keys, args)
   local q = open(keys, ALL_KEYS)
   local limit, rows = math.max(1, math.min(number_arg(args[2], 'the number of lanes'), CHUNK)), {}
+  local handed = leat.handed_out(q)
   local scan = args[1]:match('^r(%d+)$')
   if scan then
-    return { PROTOCOL, list_running_lanes(q, scan, limit, rows), rows }
+    return { PROTOCOL, list_running_lanes(q, scan, limit, rows, handed), rows }
   end
   local after = args[1]:match('^l(.*)$')
   local last = leat.walk_lanes(q, after, limit, function(lane, tid)
-    rows[#rows + 1] = lane_row(q, lane, leat.lane_length(q, lane), tid:match('^%d+'))
+    rows[#rows + 1] = lane_row(q, lane, leat.lane_length(q, lane), tid:match('^%d+'), handed)
   end)
-  return { PROTOCOL, last and 'l' .. last or list_running_lanes(q, '0', limit, rows), rows }
+  return { PROTOCOL, last and 'l' .. last or list_running_lanes(q, '0', limit, rows, handed), rows }
 end
 
 local SHOWN_APART = { command = true, payload = true, id = true, lane = true, unique = true }
@@ -293,25 +343,6 @@ end
 local function due_of(score)
   return score and not leat.is_postponed(score) and score or '0'
 end
-
--- Decoded entries after `start`, up to limit or MOVE_BYTES of them, and the id to go on from ('': no more).
-local function page_of(key, kind, start, limit)
-  local tasks, bytes = {}, 0
-  while #tasks < limit and bytes < MOVE_BYTES do
-    local step = math.min(next_step(#tasks, bytes), limit - #tasks)
-    local found = entries_after(key, start, '+', step)
-    for _, entry in ipairs(found) do
-      start = entry[1]
-      local task = decode(kind .. start, entry[2])
-      tasks[#tasks + 1], bytes = task, bytes + task.weight
-    end
-    if #found < step then
-      return tasks, ''
-    end
-  end
-  return tasks, start
-end
-leat.page_of = page_of
 
 -- Tasks in lanes, lane by lane.
 local function list_lanes(q, start, limit, rows)

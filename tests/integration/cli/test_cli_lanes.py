@@ -273,3 +273,16 @@ def test_lanes_that_only_run(leat, queue):
     assert [(lane['lane'], lane['running']) for lane in lanes if lane['lane'] == 'x'] == [('x', 1)]
     assert {lane['lane']: lane['running'] for lane in lanes} == {'x': 1, 'y': 1}
     assert re.search(r'^  x +0 +1 +- +-$', leat('status', '--lanes').stdout, re.M)
+
+
+def test_a_task_that_has_had_its_turn_waits_in_its_lane(leat, queue):
+    """A task that no worker has read yet counts in its lane, although it is already in a stream."""
+    first, second = queue.add({'command': 'true', 'lane': 'a'}, {'command': 'true', 'lane': 'a'})
+    # the first goes straight to the stream, and the claim that brings it hands out the second
+    for running, tid in ((0, first), (1, second)):
+        assert queue.show(tid)['row']['state'] == b'ready'
+        assert re.search(rf'^  a +{2 - running} +{running} +\S+ +-$', leat('status', '--lanes').stdout, re.M)
+        done = leat('explain', '--lane', 'a')
+        assert done.returncode == 0 and f' {2 - running} waiting task' in done.stdout, done.stdout
+        queue.begin('w1')
+    assert re.search(r'^  a +0 +2 +- +-$', leat('status', '--lanes').stdout, re.M)

@@ -122,7 +122,7 @@ def test_metrics_of_several_queues(etc, status, queue, folder):
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith('leat_up{')] == [
         f'leat_up{{queue="{name}"}} {up}' for name, up in (('broken', 0), ('emails', 1), ('gone', 0))]
-    assert 'leat_lane_waiting{queue="emails",lane="a"} 2' in lines
+    assert 'leat_lane_waiting{queue="emails",lane="a"} 3' in lines
 
 
 @pytest.mark.parametrize('command', ['status', 'metrics'])
