@@ -117,6 +117,10 @@ void cli_suggest(const char *word, const char *const *choices, size_t count, cha
 /* Finds and loads the configuration. Returns 0, or an exit status after printing the error. */
 int cli_load(struct cli *cli);
 
+/* Prints the errors of a configuration, of which each line names its file and what to do. Returns
+ * the exit status. */
+int cli_bad_config(const struct buffer *errors);
+
 /* Also connects to Redis. */
 int cli_connect(struct cli *cli);
 

@@ -69,6 +69,16 @@ static int check_source(const struct cli *cli)
     return status;
 }
 
+int cli_bad_config(const struct buffer *errors)
+{
+    const char *end = errors->size > 0 && errors->data[errors->size - 1] == '\n' ? "" : "\n";
+
+    /* a failure of stderr cannot be reported */
+    (void)fprintf(stderr, "leat: cannot read the configuration:\n%.*s%s", (int)errors->size,
+                  errors->size > 0 ? errors->data : "", end);
+    return EX_CONFIG;
+}
+
 int cli_load(struct cli *cli)
 {
     struct buffer errors = BUFFER_INIT;
@@ -84,11 +94,7 @@ int cli_load(struct cli *cli)
         return status;
     }
     if (config_source_load(&cli->source, path, false, &cli->config, &errors) != 0) {
-        /* each line names its file and what to do; a failure of stderr cannot be reported */
-        (void)fprintf(stderr, "leat: cannot read the configuration:\n%.*s%s", (int)errors.size,
-                      errors.size > 0 ? errors.data : "",
-                      errors.size > 0 && errors.data[errors.size - 1] == '\n' ? "" : "\n");
-        status = EX_CONFIG;
+        status = cli_bad_config(&errors);
     } else if (!cli->config ||
                queue_init(&cli->queue, cli->config->queue.stream, cli->config->queue.group) != 0) {
         status = cli_no_memory();

@@ -192,8 +192,7 @@ static int make_readings(struct readings *readings, char **names, size_t count)
             return -1;
         }
         if (!round_config(readings->round, i, &errors)) {
-            cli_error("%.*s", (int)errors->size, errors->size > 0 ? errors->data : "");
-            reading->exit_status = EX_CONFIG;
+            reading->exit_status = cli_bad_config(errors);
         }
     }
     return readings->list ? 0 : -1;

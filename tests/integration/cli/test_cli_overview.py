@@ -115,10 +115,12 @@ def test_metrics_of_several_queues(etc, status, queue, folder):
     counts."""
     etc('emails')
     etc('gone', redis={'socket': str(folder / 'none.sock')})
-    (etc.place / 'broken.ini').write_text('[queue]\nname = broken\nlease = soon\n')
+    (etc.place / 'broken.ini').write_text('[queue]\nname = broken\nlease = soon\nscan = never\n')
     queue.add({'command': 'x', 'lane': 'a'}, {'command': 'x', 'lane': 'a'}, {'command': 'x', 'lane': 'a'})
     done = status(command='metrics')
-    assert done.returncode == EX_CONFIG and 'none.sock' in done.stderr and 'lease' in done.stderr
+    assert done.returncode == EX_CONFIG and 'none.sock' in done.stderr
+    for line, key in ((3, 'lease'), (4, 'scan')):
+        assert f'\n{etc.place}/broken.ini:{line}: {key}: ' in done.stderr
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith('leat_up{')] == [
         f'leat_up{{queue="{name}"}} {up}' for name, up in (('broken', 0), ('emails', 1), ('gone', 0))]
