@@ -27,10 +27,4 @@ struct change {
  * "alice@web1 RECORD 3 tasks AFTER: …". Returns an exit status. */
 int change_tasks(struct change *change, char *const *ids, const char *record, const char *after);
 
-/* The last lines of the help of these commands. */
-#define CHANGE_EXITS                                                                               \
-    "  64  wrong usage\n"                                                                          \
-    "  65  a task runs, is a dead letter, or may not be changed like this\n"                       \
-    "  66  a task was not found\n" CLI_EXITS
-
 #endif

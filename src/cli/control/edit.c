@@ -45,7 +45,10 @@ static const char help[] =
     "  leat -q thumbnails edit order-17 --unset lane --payload-file order.json\n"
     "\n"
     "Exit codes:\n"
-    "  0   the task is as it should be\n" CHANGE_EXITS;
+    "  0   the task is as it should be\n"
+    "  64  wrong usage\n"
+    "  65  the task runs, is a dead letter or signed, or workers would refuse it\n"
+    "  66  the task was not found, or the payload cannot be read\n" CLI_EXITS;
 
 struct edit {
     struct change change;

@@ -31,7 +31,15 @@ static const char move_help[] =
     "      jq -r '.[].tid' | leat -q thumbnails move --to bulk -\n"
     "\n"
     "Exit codes:\n"
-    "  0   every task is where it should be\n" CHANGE_EXITS;
+    "  0   every task is where it should be\n"
+    "  64  wrong usage\n"
+    "  65  a task runs, is a dead letter or signed, or may not be moved like this\n"
+    "  66  a task was not found, or stdin cannot be read\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  75  the other queue is full, or Redis is busy; try again later\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n";
 
 static const char now_help[] =
     "Usage: leat now [OPTION]... ID...\n"
@@ -50,7 +58,10 @@ static const char now_help[] =
     "      jq -r '.[].tid' | leat -q thumbnails now -\n"
     "\n"
     "Exit codes:\n"
-    "  0   every task is due\n" CHANGE_EXITS;
+    "  0   every task is due\n"
+    "  64  wrong usage\n"
+    "  65  a task runs, is a dead letter, or waits for the end of another one\n"
+    "  66  a task was not found, or stdin cannot be read\n" CLI_EXITS;
 
 /* True if both configurations name the same database of the same server. */
 static bool is_same_server(const struct config *a, const struct config *b)
