@@ -143,11 +143,12 @@ void rights_warn(const struct config *config)
         is_in_file(redis->sentinel_password, redis->sentinel_password_file,
                    redis->sentinel_password_credential);
     if (has_password && stat(config->path, &status) == 0 && (status.st_mode & S_IROTH)) {
-        char group[SECRET_GROUP_SIZE];
-        secret_group(group, sizeof group);
+        struct buffer advice = BUFFER_INIT;
+        secret_advise(&advice, config->path);
         log_text(LOG_WARNING,
-                 "%s: password: readable by all users; run: chgrp %s %s && chmod 640 %s, or set "
-                 "password_file or password_credential instead",
-                 config->path, group, config->path, config->path);
+                 "%s: password: readable by all users; %.*s; or set password_file or "
+                 "password_credential instead",
+                 config->path, (int)advice.size, advice.size > 0 ? advice.data : "");
+        buffer_free(&advice);
     }
 }

@@ -14,11 +14,14 @@
 
 enum { SECRET_MAX = 4096 };
 
-void secret_group(char *name, size_t size)
+void secret_advise(struct buffer *text, const char *path)
 {
     const struct group *entry = geteuid() != 0 ? getgrgid(getegid()) : NULL;
+    const char *group = entry ? entry->gr_name : "GROUP";
 
-    (void)snprintf(name, size, "%s", entry ? entry->gr_name : "leat");
+    /* a failed append marks the buffer */
+    (void)buffer_printf(text, "run: chgrp %s %s && chmod 640 %s%s", group, path, path,
+                        entry ? "" : ", with the group of the queue's user");
 }
 
 /* Reports why the file is not private, with the command that changes it. The reader keeps its
@@ -28,15 +31,13 @@ static int refuse_access(const char *path, const struct stat *status, struct buf
     bool owns = status->st_uid == geteuid() && status->st_uid != 0;
     const char *fault = (status->st_mode & S_IRWXO) != 0 ? "is accessible to all users"
                                                          : "is writable by its group";
-    char group[SECRET_GROUP_SIZE];
 
-    secret_group(group, sizeof group);
     /* a failure sets why->failed, which the caller checks */
+    (void)buffer_printf(why, "%s %s; ", path, fault);
     if (owns) {
-        (void)buffer_printf(why, "%s %s; run: chmod g-w,o= %s", path, fault, path);
+        (void)buffer_printf(why, "run: chmod g-w,o= %s", path);
     } else {
-        (void)buffer_printf(why, "%s %s; run: chgrp %s %s && chmod 640 %s", path, fault, group,
-                            path, path);
+        secret_advise(why, path);
     }
     return -1;
 }

@@ -16,9 +16,8 @@ char *secret_read_file(const char *path, bool must_be_private, struct buffer *wh
 /* The same for a file of $CREDENTIALS_DIRECTORY. */
 char *secret_read_credential(const char *name, struct buffer *why);
 
-/* Writes the group that files with secrets should have, so that this process can read them: its
- * own, or leat for root, who can read them anyway. */
-#define SECRET_GROUP_SIZE 64
-void secret_group(char *name, size_t size);
+/* Appends the command that leaves a file with a secret to its owner and to the group of this
+ * process. Root does not know the group of the queue's user. A failed append marks the buffer. */
+void secret_advise(struct buffer *text, const char *path);
 
 #endif

@@ -65,7 +65,7 @@ def test_password_that_all_users_can_read(folder, key, mode, warned):
     path.chmod(mode)
     done = leatd('-t', '-c', path)
     assert done.returncode == 0
-    assert (f'{path}: password: readable by all users; run: chgrp leat ' in done.stderr) == warned
+    assert (f'{path}: password: readable by all users; run: chgrp GROUP ' in done.stderr) == warned
 
 
 @pytest.mark.parametrize('redis, warned', [

@@ -340,10 +340,10 @@ static void passwords_come_from_files(void **state)
     write_file(files->path, "s3cret\n\n", 8, 0640);
     assert_password(line, "s3cret\n");
     write_file(files->path, "s3cret", 6, 0644);
-    assert_no_password(line, geteuid() == 0 ? "is accessible to all users; run: chgrp leat "
+    assert_no_password(line, geteuid() == 0 ? "is accessible to all users; run: chgrp GROUP "
                                             : "is accessible to all users; run: chmod g-w,o= ");
     write_file(files->path, "s3cret", 6, 0660);
-    assert_no_password(line, geteuid() == 0 ? "is writable by its group; run: chgrp leat "
+    assert_no_password(line, geteuid() == 0 ? "is writable by its group; run: chgrp GROUP "
                                             : "is writable by its group; run: chmod g-w,o= ");
     write_file(files->path, "s3cret", 6, 0602);
     assert_no_password(line, "is accessible to all users");
