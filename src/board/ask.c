@@ -14,10 +14,12 @@
 #include "view/output_json.h"
 #include "view/reply_fields.h"
 #include "view/rows_json.h"
+#include "view/shown.h"
 #include "view/task_view.h"
 
 #define VALUE_SHOWN 8192 /* bytes of a field */
 #define LOOKED_AT 100    /* rows of each list */
+#define LOOKED_AT_ENDED 200
 #define MOST_FOUND 50
 
 struct ask {
@@ -27,6 +29,7 @@ struct ask {
     json_t *found;  /* of a search */
     size_t awaited; /* answers */
     json_int_t looked_at;
+    size_t ended; /* rows of ended tasks */
     bool failed;
 };
 
@@ -153,7 +156,7 @@ static bool is_found(const struct ask *ask, struct bytes tid)
 static void keep_row(struct ask *ask, const struct redisReply *row)
 {
     if (json_array_size(ask->found) < MOST_FOUND && !is_found(ask, fields_bytes(row, "tid"))) {
-        output_push(&ask->found, rows_json(row));
+        output_push(&ask->found, shown_row(row));
     }
 }
 
@@ -178,6 +181,10 @@ static void on_rows(void *context, const struct redisReply *reply)
 
     ask->failed |= !reply;
     for (size_t i = 0; rows && rows->type == REDIS_REPLY_ARRAY && i < rows->elements; i++) {
+        /* a page may have more than were asked for */
+        if (rows_is_ended(rows->element[i]) && ++ask->ended > LOOKED_AT_ENDED) {
+            break;
+        }
         if (row_has(rows->element[i], ask->text)) {
             keep_row(ask, rows->element[i]);
         }
@@ -209,8 +216,11 @@ int ask_search(struct watched *watched, const char *text, ask_answered *answered
 {
     static const struct {
         const char *what, *cursor;
-    } lists[] = {{"running", "0"}, {"ready", "g0-0"}, {"ready", "s0-0"},
-                 {"ready", "l0"},  {"waiting", "0"},  {"dead", "+"}};
+        int64_t rows;
+    } lists[] = {{"running", "0", LOOKED_AT},    {"ready", "g0-0", LOOKED_AT},
+                 {"ready", "s0-0", LOOKED_AT},   {"ready", "l0", LOOKED_AT},
+                 {"waiting", "0", LOOKED_AT},    {"dead", "+", LOOKED_AT},
+                 {"done", "d+", LOOKED_AT_ENDED}};
     const struct queue *queue = watched_queue(watched);
     struct ask *ask = ask_new(text, answered, context);
     struct command command = {0};
@@ -227,7 +237,7 @@ int ask_search(struct watched *watched, const char *text, ask_answered *answered
     }
     buffer_free(&lane);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        queue_list(&command, queue, lists[i].what, lists[i].cursor, LOOKED_AT, false);
+        queue_list(&command, queue, lists[i].what, lists[i].cursor, lists[i].rows, false);
         send_one(watched, &command, on_rows, ask);
     }
     if (ask->awaited > 0) {

@@ -21,9 +21,9 @@ typedef void ask_answered(void *context, json_t *answer);
  * there is no memory. */
 int ask_task(struct watched *watched, const char *id, ask_answered *answered, void *context);
 
-/* Searches the beginnings of all lists, and the lane of that name, for tasks that have the text in
- * their command, id, label, lane or unique key. The answer: {"tasks": rows, "looked_at": number of
- * tasks}. Returns as ask_task. */
+/* Searches the beginnings of all lists, the tasks that ended last, and the lane of that name, for
+ * tasks that have the text in their command, id, label, lane or unique key. The answer: {"tasks":
+ * rows, "looked_at": number of tasks}. Returns as ask_task. */
 int ask_search(struct watched *watched, const char *text, ask_answered *answered, void *context);
 
 #endif

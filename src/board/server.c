@@ -246,7 +246,7 @@ static enum MHD_Result end_queue(struct request *request)
 
 static enum MHD_Result begin_queue(struct request *request)
 {
-    watched_refresh(request->place->watched, WATCHED_LISTS);
+    watched_refresh(request->place->watched, WATCHED_ENDED);
     return is_refreshing(request) ? wait_until(request, clock_boot_ns() + PATIENCE_ONE_NS)
                                   : end_queue(request);
 }

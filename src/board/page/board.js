@@ -104,11 +104,21 @@ function setClass(node, name) {
 }
 
 const badgeKinds = {healthy: 'good', paused: 'warn', drained: 'warn', pressed: 'warn', draining: 'warn',
-  starting: '', running: 'good', ready: '', retrying: 'warn', delayed: '', following: '', claimed: '', held: 'warn'};
+  starting: '', running: 'good', ready: '', retrying: 'warn', delayed: '', following: '', claimed: '', held: 'warn',
+  succeeded: 'good', cancelled: ''};
+
+function badgeKind(state) {
+  return Object.hasOwn(badgeKinds, state) ? badgeKinds[state] : 'bad';
+}
 
 function setBadge(node, state) {
   setText(node, state);
-  setClass(node, 'badge ' + (state in badgeKinds ? badgeKinds[state] : 'bad'));
+  setClass(node, 'badge ' + badgeKind(state));
+}
+
+// The state of a task, or how it ended.
+function stateOf(row) {
+  return row.state === 'done' ? textOf(row, 'outcome') || 'ended' : safe(row.state);
 }
 
 function panel(title, ...children) {
@@ -392,7 +402,7 @@ function queuesView() {
     async refresh() {
       const queues = await get('api/queues');
       list.update(queues, 0);
-      const wrong = queues.filter((one) => !(one.state in badgeKinds));
+      const wrong = queues.filter((one) => badgeKind(one.state) === 'bad');
       setAlerts(alerts, wrong.map((one) => ({text: safe(one.queue) + ': ' +
         (safe(one.reason) || one.status && one.status.problems.map(safe).join('; ') || one.state)})));
       setText(frame.note, wrong.length > 0 ? `${wrong.length} of ${queues.length} need attention`
@@ -437,6 +447,10 @@ function figureBox(title) {
 
 const taskColumns = {
   age: (title, name) => plainColumn(title, 'num', (row, now) => ageOf(row[name], now)),
+  label: (where) => ({title: 'Label or id', name: 'lane mono ' + where, fill(cell, row) {
+    setText(cell, textOf(row, 'id') || textOf(row, 'tid'));
+    cell.title = cell.textContent;
+  }}),
   lane: () => plainColumn('Lane', 'lane wide', (row) => textOf(row, 'lane') || '–'),
   host: () => plainColumn('Host', 'middle', (row) => workerOf(row) || '–'),
   tries: () => plainColumn('Try', 'num middle', (row) => count(row.attempts)),
@@ -485,6 +499,28 @@ function deadTable() {
     {title: 'Cause', name: 'cause bad', fill: (cell, row) => setText(cell, causeOf(row))},
     commandColumn(), taskColumns.lane(), taskColumns.tries(), taskColumns.age('Died', 'died_ms'),
   ], (row) => row.dead_id, 'No dead letters.');
+}
+
+function tookText(row) {
+  return row.duration_us >= 0 ? spanText(Math.floor(row.duration_us / 1000)) : '–';
+}
+
+function endedTable() {
+  return table('Ended tasks', [
+    {title: 'End', name: 'end', fill(cell, row) {
+      setText(cell, textOf(row, 'end'));
+      cell.title = textOf(row, 'reason');
+      setClass(cell, 'end ' + badgeKind(stateOf(row)));
+    }},
+    commandColumn(), taskColumns.label('roomy'), taskColumns.lane(),
+    plainColumn('Host', 'lane vast', (row) => workerOf(row) || '–'), taskColumns.tries(),
+    plainColumn('Took', 'num middle', tookText), taskColumns.age('Ended', 'ended_ms'),
+  ], endKey, 'No task has ended, or the queue keeps no history.');
+}
+
+// A task that was retried after it had become a dead letter ends again.
+function endKey(row) {
+  return textOf(row, 'tid') + ' ' + row.ended_ms;
 }
 
 function commandsPanel(queue) {
@@ -561,8 +597,8 @@ function searchForm(queue, show) {
 
 function foundPanel() {
   const list = table('Found tasks', [
-    {title: 'State', make: (cell) => cell.append(el('span')), fill: (cell, row) => setBadge(cell.firstChild, safe(row.state))},
-    commandColumn(), plainColumn('Id', 'mono middle', (row) => textOf(row, 'id') || safe(row.tid)), taskColumns.lane(),
+    {title: 'State', make: (cell) => cell.append(el('span')), fill: (cell, row) => setBadge(cell.firstChild, stateOf(row))},
+    commandColumn(), taskColumns.label('middle'), taskColumns.lane(),
   ], (row) => row.tid + row.state, 'No task found.');
   const close = el('button', {className: 'plain end', type: 'button', textContent: 'Close'});
   const frame = panel('Search', list.node);
@@ -629,21 +665,24 @@ function queueView(queue) {
         fill: (cell, row) => setBadge(cell.firstChild, safe(row.state))},
       plainColumn('Due in', 'num', (row, now) => row.due_ms > 0 ? spanText(row.due_ms - now) : '–')], (row) => row.tid,
     'Nothing is delayed.'),
-    dead: deadTable(),
+    dead: deadTable(), ended: endedTable(),
   };
   const workers = workersTable(queue), lanes = lanesTable();
   const panels = {
     running: panel('Running', lists.running.node), workers: panel('Workers', workers.node),
     ready: panel('Waiting longest', lists.ready.node), lanes: panel('Longest lanes', lanes.node),
     delayed: panel('Delayed and retrying', lists.delayed.node), dead: panel('Newest dead letters', lists.dead.node),
+    ended: panel('Ended last', lists.ended.node),
   };
   main.replaceChildren(
     el('div', {className: 'head'}, el('h1', {textContent: safe(queue)}), badge, searchForm(queue, found.show)),
     alerts, found.node, figures, plots.node,
     el('div', {className: 'columns'}, ...[['workers', 'ready', 'lanes'], ['running'], ['dead', 'delayed']].map((names) =>
-      el('div', {className: 'column'}, ...names.map((one) => panels[one].section))),
-    el('div', {className: 'column'}, commandsPanel(queue), settings.node)));
+      el('div', {className: 'column'}, ...names.map((one) => panels[one].section)))),
+    panels.ended.section, el('div', {className: 'columns'}, commandsPanel(queue), settings.node));
   document.title = 'leat: ' + safe(queue);
+
+  let ended = [];
 
   function showFigures(status) {
     const {figures: now, workers: all} = status;
@@ -665,6 +704,7 @@ function queueView(queue) {
     lists.ready.update(ready, now);
     lists.delayed.update(answer.delayed || [], now);
     lists.dead.update(answer.dead || [], now);
+    lists.ended.update(answer.ended || [], now);
     lanes.update(answer.lanes || [], now);
     workers.update(status.workers, now);
     const more = (name, shown, all) => setText(panels[name].note, all > shown ? `${count(shown)} of ${count(all)}` : '');
@@ -672,6 +712,8 @@ function queueView(queue) {
     more('ready', ready.length, status.figures.ready);
     more('delayed', (answer.delayed || []).length, status.figures.delayed + status.figures.retrying);
     more('dead', (answer.dead || []).length, status.figures.dead);
+    setText(panels.ended.note, (answer.ended || []).length > 0 ? `leat -q ${quote(queue)} list --state done shows all of ` +
+      'the history' : '');
     more('lanes', (answer.lanes || []).length, status.figures.lanes);
     setText(panels.workers.note, status.workers.length > 0 ? 'Slots are current; Done and Failed count since the start of ' +
       'a worker, as of Seen' : '');
@@ -679,8 +721,10 @@ function queueView(queue) {
       setText(panels[name].note, 'not known: Redis refused the list, or its library is older'));
   }
   return {
+    ended: () => ended,
     async refresh() {
       const answer = await get('api/queue', {queue}), status = answer.status;
+      ended = answer.ended || [];
       setBadge(badge, answer.state);
       setAlerts(alerts, queueAlerts(answer, status));
       figures.style.opacity = status ? '' : '.5';
@@ -709,9 +753,9 @@ function block(title, text) {
 }
 
 function taskActions(task, queue) {
-  const leat = 'leat -q ' + quote(queue) + ' ', dead = task.state === 'dead';
-  const words = dead ? ['dead retry', 'dead drop', 'logs'] : task.state === 'running' ? ['logs -f', 'explain', 'cancel --now']
-    : ['explain', 'cancel'];
+  const leat = 'leat -q ' + quote(queue) + ' ';
+  const words = {dead: ['dead retry', 'dead drop', 'logs'], running: ['logs -f', 'explain', 'cancel --now'],
+    done: ['explain', 'logs']}[task.state] || ['explain', 'cancel'];
   return el('div', {}, el('h3', {textContent: 'What you can do'}), el('div', {className: 'actions'},
     ...words.map((one) => copyLine(leat + one + ' ' + task.tid))));
 }
@@ -739,16 +783,21 @@ function taskBody(task, queue) {
   const usage = task.usage || {};
   return [
     el('dl', {},
-      ...row('Cause', causeOf(task)), ...row('Reason', textOf(task, 'reason')), ...row('Label', textOf(task, 'id')),
+      ...(task.state === 'done' ? row('End', textOf(task, 'end')) : row('Cause', causeOf(task))),
+      ...row('Reason', textOf(task, 'reason')), ...row('Label', textOf(task, 'id')),
       ...row('Lane', textOf(task, 'lane')), ...row('Unique key', textOf(task, 'unique')),
       ...row('Worker', textOf(task, 'worker')), ...row('Attempts', count(task.attempts)),
       ...row('Crashes', task.crashes > 0 ? count(task.crashes) : ''), ...row('Enqueued', dateText(task.enqueued_ms)),
       ...row('Due', task.due_ms > 0 ? dateText(task.due_ms) : ''),
       ...row('Begun', task.begun_ms > 0 ? dateText(task.begun_ms) : ''),
       ...row('Died', task.died_ms > 0 ? dateText(task.died_ms) : ''),
+      ...row('Ended', task.ended_ms > 0 ? dateText(task.ended_ms) : ''),
+      ...row('Waited', task.waited_ms >= 0 ? spanText(task.waited_ms) : ''),
+      ...row('Took', task.duration_us >= 0 ? tookText(task) : ''),
       ...row('CPU', usage.cpu_us ? (usage.cpu_us / 1e6).toFixed(3) + ' s' : ''),
       ...row('Memory', usage.memory_peak || usage.max_rss ? short(usage.memory_peak || usage.max_rss) + 'B' : '')),
-    block('Command', fieldText(task, 'command')), block('Payload', fieldText(task, 'payload')),
+    block(task.state === 'done' ? 'Command, at most its first 200 bytes' : 'Command',
+      task.state === 'done' ? textOf(task, 'command') : fieldText(task, 'command')), block('Payload', fieldText(task, 'payload')),
     block('End of stderr', textOf(task, 'stderr')), block('End of stdout', textOf(task, 'stdout')),
     others.length > 0 ? block('Other fields', others.map((one) => textOf(one, 'name') + ' = ' +
       textOf(one, 'value')).join('\n')) : null,
@@ -756,17 +805,31 @@ function taskBody(task, queue) {
   ];
 }
 
+// What is known of a task that was chosen: what the queue has, or how it ended. Of an ended one, only the dead letter
+// tells more.
+async function findTask(task, queue) {
+  const ended = task.state === 'done';
+  if (ended && task.outcome !== 'dead') {
+    return task;
+  }
+  const found = await ask('api/task', {queue, id: task.state === 'dead' ? task.dead_id || task.tid : task.tid});
+  if (ended) {
+    return found.state === 'dead' ? found : task;
+  }
+  return found.tid ? found : view.shown.ended().find((one) => one.tid === task.tid);
+}
+
 async function openTask(task) {
   const queue = view.queue, body = el('div', {className: 'body'}, el('p', {className: 'soft', textContent: 'Loading…'}));
   const badge = el('span');
-  setBadge(badge, safe(task.state));
+  setBadge(badge, stateOf(task));
   dialog.replaceChildren(el('header', {}, el('h2', {id: 'task-title', textContent: safe(task.tid)}), badge,
     el('button', {className: 'box', type: 'button', textContent: 'Close', on: {click: () => dialog.close()}})), body);
   dialog.showModal();
   try {
-    const found = await ask('api/task', {queue, id: task.state === 'dead' ? task.dead_id || task.tid : task.tid});
-    if (found.tid) {
-      setBadge(badge, safe(found.state));
+    const found = await findTask(task, queue);
+    if (found) {
+      setBadge(badge, stateOf(found));
       body.replaceChildren(...taskBody(found, queue).filter((one) => one));
     } else {
       body.replaceChildren(el('p', {textContent: 'This task is no longer in the queue: it has ended.'}));

@@ -14,6 +14,7 @@
 #include "queue/task.h"
 #include "view/moment.h"
 #include "view/reply_fields.h"
+#include "view/shown.h"
 
 #define PAGE 200         /* rows per call: Redis reads whole entries, with their payloads */
 #define RUNNING_PAGE 500 /* the same for running tasks: each call looks at all of their records */
@@ -171,25 +172,12 @@ void rows_add_ago(struct table *table, int64_t unix_ms, int64_t now_ms)
     table_printf(table, "%s", text);
 }
 
-void rows_append_cause(struct buffer *text, const struct redisReply *row)
-{
-    struct bytes cause = fields_bytes(row, "cause"), status = fields_bytes(row, "status");
-    char name[64], detail[128];
-
-    bytes_copy(cause, name, sizeof name);
-    bytes_copy(status, detail, sizeof detail);
-    if (status.size == 0 || strncmp(detail, name, strlen(name)) != 0) {
-        (void)buffer_append_text(text, name);
-        (void)buffer_append_text(text, status.size > 0 ? " " : "");
-    }
-    (void)buffer_append_text(text, detail);
-}
-
 void rows_add_cause(struct table *table, const struct redisReply *row)
 {
     struct buffer text = BUFFER_INIT;
 
-    rows_append_cause(&text, row);
+    /* a failed append marks the buffer */
+    shown_append_cause(fields_bytes(row, "cause"), fields_bytes(row, "status"), &text);
     table_add(table, text.data, text.size);
     table->failed |= text.failed;
     buffer_free(&text);

@@ -33,10 +33,8 @@ int rows_walk_ended(struct cli *cli, int64_t since_ms, rows_visit *visit, void *
 void rows_add_command(struct table *table, const struct redisReply *row);
 void rows_add_ago(struct table *table, int64_t unix_ms, int64_t now_ms);
 
-/* Adds the cause of a dead letter, or appends that of any task that ended: "exit 3", "timeout", … A
- * failed append marks the buffer. */
+/* Adds the cause of a dead letter: "exit 3", "timeout", … */
 void rows_add_cause(struct table *table, const struct redisReply *row);
-void rows_append_cause(struct buffer *text, const struct redisReply *row);
 
 /* A JSON array that is written row by row. */
 struct rows_array {

@@ -13,6 +13,7 @@
 #include "cli/show/list_format.h"
 #include "view/moment.h"
 #include "view/reply_fields.h"
+#include "view/shown.h"
 
 #define DEFAULT_LIMIT 20
 #define DEFAULT_SEARCH 100000
@@ -129,7 +130,7 @@ static void add_end(struct listing *listing, const struct redisReply *row)
     (void)buffer_append_text(&end, time);
     if (bytes_equal(fields_bytes(row, "outcome"), "dead")) {
         (void)buffer_append_text(&end, ", ");
-        rows_append_cause(&end, row);
+        shown_append_cause(fields_bytes(row, "cause"), fields_bytes(row, "status"), &end);
     } else if (took_us > 0) {
         moment_span(took_us / 1000, time, sizeof time);
         (void)buffer_printf(&end, ", took %s", time);

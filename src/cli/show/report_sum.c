@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "cli/lib/rows.h"
 #include "view/reply_fields.h"
+#include "view/shown.h"
 #include "view/usage.h"
 
 #define GROWTH 1024 /* tasks for which memory is taken at once */
@@ -49,7 +50,7 @@ static int keep_texts(struct report_task *task, const struct redisReply *row, st
     (void)buffer_append(&text, name.data, name.size);
     task->name_size = text.size;
     if (task->outcome == REPORT_DEAD) {
-        rows_append_cause(&text, row);
+        shown_append_cause(fields_bytes(row, "cause"), fields_bytes(row, "status"), &text);
     }
     task->cause_size = text.size - task->name_size;
     (void)buffer_append(&text, "", 1);

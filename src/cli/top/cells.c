@@ -9,6 +9,7 @@
 #include "queue/task.h"
 #include "view/moment.h"
 #include "view/output_json.h"
+#include "view/shown.h"
 
 #define ID_DIGITS 8 /* of a short id, after the time */
 #define ID_END 5    /* digits of a long one that are shown */
@@ -83,16 +84,33 @@ static void add_host(struct table *table, const json_t *row, const char *member)
 
 static void add_cause(struct table *table, const json_t *row)
 {
-    const char *cause = json_string_value(json_object_get(row, "cause"));
-    const char *status = json_string_value(json_object_get(row, "status"));
+    struct buffer decoded[2] = {BUFFER_INIT, BUFFER_INIT}, text = BUFFER_INIT;
+    struct bytes cause = {"", 0}, status = {"", 0};
 
-    cause = cause ? cause : "";
-    if (!status || !*status || strcmp(status, cause) == 0) {
-        table_printf(table, "%s", cause);
-    } else if (strncmp(status, cause, strlen(cause)) == 0) {
-        table_printf(table, "%s", status);
+    /* a member that is missing is empty; a failed append marks the buffer */
+    (void)output_get_bytes(row, "cause", &decoded[0], &cause);
+    (void)output_get_bytes(row, "status", &decoded[1], &status);
+    shown_append_cause(cause, status, &text);
+    table_add(table, buffer_bytes(&text).data, text.size);
+    table->failed |= text.failed;
+    buffer_free(&decoded[0]);
+    buffer_free(&decoded[1]);
+    buffer_free(&text);
+}
+
+/* Where there is little room, the cause alone tells that the task died. */
+static void add_end(struct table *table, const json_t *row, bool narrow)
+{
+    const char *outcome = json_string_value(json_object_get(row, "outcome"));
+    bool is_dead = outcome && strcmp(outcome, "dead") == 0;
+
+    if (is_dead && narrow && json_object_get(row, "cause")) {
+        add_cause(table, row);
     } else {
-        table_printf(table, "%s %s", cause, status);
+        cells_add_bytes(table, row, "end");
+    }
+    if (is_dead) {
+        table_style(table, TEXT_RED);
     }
 }
 
@@ -228,6 +246,11 @@ void cells_add(struct table *table, const json_t *row, const struct cell_field *
     case CELL_RATE:
         table_printf(table, "%.1f/s", json_number_value(json_object_get(row, field->member)));
         break;
+    case CELL_SPAN_US:
+        add_time(table, CELL_SPAN,
+                 json_object_get(row, field->member) ? cells_number(row, field->member) / 1000 : -1,
+                 now_ms);
+        break;
     case CELL_SPAN:
     case CELL_SINCE:
     case CELL_DUE:
@@ -247,6 +270,9 @@ void cells_add(struct table *table, const json_t *row, const struct cell_field *
         break;
     case CELL_CAUSE:
         add_cause(table, row);
+        break;
+    case CELL_END:
+        add_end(table, row, narrow);
         break;
     case CELL_WHAT:
         add_what(table, row);

@@ -17,8 +17,9 @@ enum cell_format {
     CELL_ID,   /* of a task */
     CELL_LANE, /* of tasks; empty: of those without one that wait like one */
     CELL_NUMBER,
-    CELL_RATE,  /* a real number per second */
-    CELL_SPAN,  /* ms */
+    CELL_RATE, /* a real number per second */
+    CELL_SPAN, /* ms */
+    CELL_SPAN_US,
     CELL_SINCE, /* for how long, from a Unix time */
     CELL_DUE,   /* until a Unix time */
     CELL_HOST,  /* of a worker's name, HOST:PID:NONCE */
@@ -26,6 +27,7 @@ enum cell_format {
     CELL_STATE, /* of a queue or a task */
     CELL_ALIVE, /* the state of a worker */
     CELL_CAUSE, /* of a dead letter */
+    CELL_END,   /* of an ended task */
     CELL_WHAT,  /* the task runs: command, fields, payload */
 };
 
@@ -39,7 +41,7 @@ struct cell_field {
 int64_t cells_number(const json_t *row, const char *name);
 
 /* Add a cell to the table: the member of the field, or the bytes of a member. narrow: without the
- * middle of a long id. */
+ * middle of a long id, and of an end without "dead: ". */
 void cells_add(struct table *table, const json_t *row, const struct cell_field *field,
                int64_t now_ms, bool narrow);
 void cells_add_bytes(struct table *table, const json_t *row, const char *member);

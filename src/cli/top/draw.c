@@ -16,7 +16,7 @@
 static const char help[] = "Move      Up Down or k j   PgUp PgDn   Home End or g G\n"
                            "Open      Enter: the queue, or the task\n"
                            "Back      Esc or q; q on the first screen ends leat top\n"
-                           "Lists     Tab, Left Right, or 1 to 5\n"
+                           "Lists     Tab, Left Right, or 1 to 6\n"
                            "Filter    /: only rows with this text; Esc shows all again\n"
                            "Sort      s: by the next column; S: in the other direction\n"
                            "Pause     p: pause the queue, or resume it\n"
@@ -88,11 +88,9 @@ static void add_tab(const char *title, int64_t count, bool active, bool color, s
 
 static void add_tabs(const struct top *top, bool counts, bool color, struct buffer *out)
 {
-    static const char *const titles[LIST_TABS] = {[LIST_RUNNING] = "Running",
-                                                  [LIST_WAITING] = "Waiting",
-                                                  [LIST_WORKERS] = "Workers",
-                                                  [LIST_LANES] = "Lanes",
-                                                  [LIST_DEAD] = "Dead"};
+    static const char *const titles[LIST_TABS] = {
+        [LIST_RUNNING] = "Running", [LIST_WAITING] = "Waiting", [LIST_WORKERS] = "Workers",
+        [LIST_LANES] = "Lanes",     [LIST_DEAD] = "Dead",       [LIST_ENDED] = "Ended"};
 
     for (size_t i = 0; i < LIST_TABS; i++) {
         enum list_kind kind = (enum list_kind)i;
@@ -135,7 +133,8 @@ static void draw_list(struct top *top, size_t row, size_t end)
     static const char *const nothing[LIST_KINDS] = {
         [LIST_RUNNING] = "no task runs", [LIST_WAITING] = "no task waits",
         [LIST_WORKERS] = "no workers",   [LIST_LANES] = "no lanes",
-        [LIST_DEAD] = "no dead letters", [LIST_QUEUES] = "no queues"};
+        [LIST_DEAD] = "no dead letters", [LIST_ENDED] = "no task has ended, or there is no history",
+        [LIST_QUEUES] = "no queues"};
     struct top_list *list = top_list(top);
     enum list_kind kind = top_list_kind(top);
     struct buffer text = BUFFER_INIT;
@@ -168,6 +167,9 @@ static void draw_notes(struct top *top, size_t row)
         (void)buffer_printf(&line, "the first %zu of %lld; leat list shows all  ", list->read,
                             (long long)list->total);
     }
+    if (list->total == LIST_UNCOUNTED && list->read > 0) {
+        (void)buffer_printf(&line, "the last %zu; leat list --state done shows all  ", list->read);
+    }
     if (list->filter.size > 0) {
         (void)buffer_printf(&line, "%zu with \"", shown);
         (void)text_append(&line, list->filter.data, list->filter.size);
@@ -194,8 +196,9 @@ static const char *hints(const struct top *top)
         return "Enter open  / filter  s sort  p pause  ? help  q quit";
     }
     if (top->place == TOP_TASK) {
-        return top->letter[0] ? "Tab next  r retry  ? help  Esc back"
-                              : "Tab next  c cancel  ? help  Esc back";
+        return top->letter[0]        ? "Tab next  r retry  ? help  Esc back"
+               : top->task.has_ended ? "Tab next  ? help  Esc back"
+                                     : "Tab next  c cancel  ? help  Esc back";
     }
     switch (top->tab) {
     case LIST_RUNNING:
@@ -205,6 +208,8 @@ static const char *hints(const struct top *top)
         return "Tab next  / filter  d drain  p pause  ? help";
     case LIST_DEAD:
         return "Enter open  Tab next  / filter  r retry  ? help";
+    case LIST_ENDED:
+        return "Enter open  Tab next  / filter  s sort  ? help";
     case LIST_LANES:
     case LIST_QUEUES:
     case LIST_KINDS:
@@ -285,7 +290,9 @@ static void add_task_title(const struct top *top, struct buffer *out)
     /* a failed append marks the buffer */
     (void)text_style(out, TEXT_BOLD, top->color);
     (void)text_append(out, name, strlen(name));
-    (void)buffer_append_text(out, top->letter[0] ? "  dead letter " : "  task ");
+    (void)buffer_append_text(out, top->letter[0]        ? "  dead letter "
+                                  : top->task.has_ended ? "  ended task "
+                                                        : "  task ");
     (void)text_append(out, top->task.id, strlen(top->task.id));
     (void)text_style(out, TEXT_PLAIN, top->color);
     (void)buffer_append_text(out, "\n");

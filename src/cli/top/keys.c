@@ -29,8 +29,11 @@ static void ask_cancel(struct top *top)
     const char *words[] = {"cancel", "--now", "--", id, NULL};
     struct config_source source;
     bool is_dead = top->place == TOP_TASK ? top->letter[0] != '\0' : top->tab == LIST_DEAD;
+    bool has_ended = top->place == TOP_TASK ? top->task.has_ended : top->tab == LIST_ENDED;
 
-    if (is_dead) {
+    if (has_ended) {
+        action_tell(&top->action, true, "the task has ended");
+    } else if (is_dead) {
         action_tell(&top->action, true, "a dead letter cannot be cancelled; r retries it");
     } else if (id && top_queue(top, &source)) {
         action_ask(&top->action, &source, &cancel_command, words, "cancel task %s?", id);

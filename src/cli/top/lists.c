@@ -90,6 +90,18 @@ static const struct cell_field dead[] = {
     {{.title = "REASON", .flexible = true, .optional = true, .leave_out = 3}, "reason", CELL_TEXT},
 };
 
+static const struct cell_field ended[] = {
+    {TASK_ID},
+    {TASK_LABEL},
+    {{.title = "ENDED", .right = true}, "ended_ms", CELL_SINCE},
+    {{.title = "END"}, "end", CELL_END},
+    {TASK_TRIES},
+    {{.title = "TOOK", .right = true, .leave_out = 5}, "duration_us", CELL_SPAN_US},
+    {{.title = "HOST", .flexible = true, .leave_out = 3}, "worker", CELL_HOST},
+    {TASK_LANE},
+    {TASK_WHAT},
+};
+
 #define LIST(fields) fields, sizeof(fields) / sizeof *(fields)
 
 static const struct {
@@ -97,9 +109,13 @@ static const struct {
     size_t count;
     const char *keys[3]; /* members */
 } lists[LIST_KINDS] = {
-    [LIST_RUNNING] = {LIST(running), {"tid"}},         [LIST_WAITING] = {LIST(waiting), {"tid"}},
-    [LIST_WORKERS] = {LIST(workers), {"host", "pid"}}, [LIST_LANES] = {LIST(lanes), {"lane"}},
-    [LIST_DEAD] = {LIST(dead), {"dead_id"}},           [LIST_QUEUES] = {LIST(queues), {"queue"}},
+    [LIST_RUNNING] = {LIST(running), {"tid"}},
+    [LIST_WAITING] = {LIST(waiting), {"tid"}},
+    [LIST_WORKERS] = {LIST(workers), {"host", "pid"}},
+    [LIST_LANES] = {LIST(lanes), {"lane"}},
+    [LIST_DEAD] = {LIST(dead), {"dead_id"}},
+    [LIST_ENDED] = {LIST(ended), {"tid", "ended_ms"}},
+    [LIST_QUEUES] = {LIST(queues), {"queue"}},
 };
 
 /* ---- rows */
@@ -153,8 +169,10 @@ static void add_rows(json_t **rows, const json_t *more)
 
 json_t *list_rows(enum list_kind kind, const json_t *page)
 {
-    static const char *const members[LIST_KINDS] = {
-        [LIST_RUNNING] = "running", [LIST_LANES] = "lanes", [LIST_DEAD] = "dead"};
+    static const char *const members[LIST_KINDS] = {[LIST_RUNNING] = "running",
+                                                    [LIST_LANES] = "lanes",
+                                                    [LIST_DEAD] = "dead",
+                                                    [LIST_ENDED] = "ended"};
     json_t *rows = json_array();
 
     if (kind == LIST_WORKERS) {
@@ -185,6 +203,8 @@ int64_t list_total(enum list_kind kind, const json_t *page)
         return cells_number(figures, "lanes");
     case LIST_DEAD:
         return cells_number(figures, "dead");
+    case LIST_ENDED:
+        return LIST_UNCOUNTED;
     case LIST_QUEUES:
     case LIST_KINDS:
         break;
@@ -250,7 +270,7 @@ static bool is_text(enum cell_format format)
 {
     return format == CELL_TEXT || format == CELL_ID || format == CELL_LANE || format == CELL_HOST ||
            format == CELL_STATE || format == CELL_ALIVE || format == CELL_CAUSE ||
-           format == CELL_WHAT;
+           format == CELL_END || format == CELL_WHAT;
 }
 
 static int compare_texts(const json_t *a, const json_t *b, const char *member)

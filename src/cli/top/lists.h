@@ -1,6 +1,6 @@
 /*
- * The lists of leat top: queues, and in a queue its tasks, workers, lanes and dead letters. A row
- * is a JSON object; a row of a task is one of view/rows_json.h.
+ * The lists of leat top: queues, and in a queue its tasks, workers, lanes, dead letters and ended
+ * tasks. A row is a JSON object; a row of a task is one of view/shown.h.
  */
 #ifndef LEAT_CLI_TOP_LISTS_H
 #define LEAT_CLI_TOP_LISTS_H
@@ -19,12 +19,14 @@ enum list_kind {
     LIST_WORKERS,
     LIST_LANES,
     LIST_DEAD,
+    LIST_ENDED,
     LIST_QUEUES,
     LIST_KINDS,
 };
 
 #define LIST_TABS LIST_QUEUES /* how many lists a queue has */
-#define LIST_UNSORTED (-1)    /* in the order in which leat reads them */
+#define LIST_UNCOUNTED (-1)
+#define LIST_UNSORTED (-1) /* in the order in which leat reads them */
 
 /* The row of a queue, from watched_summary, whose reference it takes. */
 json_t *list_queue_row(json_t *summary);
@@ -33,7 +35,7 @@ json_t *list_queue_row(json_t *summary);
  * memory. */
 json_t *list_rows(enum list_kind kind, const json_t *page);
 
-/* How many rows the list would have if the page had all of them. */
+/* How many rows the list would have if the page had all of them, or LIST_UNCOUNTED. */
 int64_t list_total(enum list_kind kind, const json_t *page);
 
 /* Drops rows in which no column has the text; upper and lower case of ASCII are the same. */

@@ -29,8 +29,9 @@ void top_refresh(struct top *top)
     }
     for (size_t i = 0; i < top->queue_count; i++) {
         if (top->place == TOP_QUEUES || i == top->queue) {
-            watched_refresh(top->queues[i],
-                            top->place == TOP_QUEUE ? WATCHED_LISTS : WATCHED_STATUS);
+            watched_refresh(top->queues[i], top->place == TOP_QUEUES ? WATCHED_STATUS
+                                            : top->tab == LIST_ENDED ? WATCHED_ENDED
+                                                                     : WATCHED_LISTS);
         }
     }
 }
@@ -168,9 +169,10 @@ static void show_task(struct top *top, const json_t *row)
 {
     const char *id = json_string_value(json_object_get(row, "tid"));
     const char *letter = json_string_value(json_object_get(row, "dead_id"));
+    bool has_ended = top->tab == LIST_ENDED;
     struct config_source source;
 
-    if (!id || !top_queue(top, &source) || task_open(&top->task, &source, id) != 0) {
+    if (!id || !top_queue(top, &source) || task_open(&top->task, &source, id, has_ended) != 0) {
         return;
     }
     bytes_copy(bytes_of(letter), top->letter, sizeof top->letter);
@@ -196,6 +198,7 @@ void top_open(struct top *top)
 void top_show_tab(struct top *top, enum list_kind tab)
 {
     top->tab = tab;
+    top_refresh(top);
     top_read_rows(top);
 }
 

@@ -84,7 +84,8 @@ static void start(struct task_screen *task)
         child_start(task->loop, &task->source, commands[task->pane].command, words, &events);
 }
 
-int task_open(struct task_screen *task, const struct config_source *source, const char *id)
+int task_open(struct task_screen *task, const struct config_source *source, const char *id,
+              bool has_ended)
 {
     task_close(task);
     task->id = strdup(id);
@@ -92,6 +93,7 @@ int task_open(struct task_screen *task, const struct config_source *source, cons
         return -1;
     }
     task->source = *source;
+    task->has_ended = has_ended;
     task_select(task, TASK_DETAILS);
     return 0;
 }
@@ -117,7 +119,9 @@ void task_select(struct task_screen *task, enum task_pane pane)
 
 void task_refresh(struct task_screen *task)
 {
-    if (task->id && !task->child && !task->ended) {
+    bool is_read = task->has_ended && task->text.size > 0;
+
+    if (task->id && !task->child && !task->ended && !is_read) {
         start(task);
     }
 }

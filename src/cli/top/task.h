@@ -24,7 +24,8 @@ struct task_screen {
 
     /* the rest is read only */
     struct config_source source;
-    char *id; /* NULL: closed; owned */
+    char *id;       /* NULL: closed; owned */
+    bool has_ended; /* nothing about it changes, so it is read once */
     enum task_pane pane;
     struct child *child; /* NULL: none runs */
     struct buffer text;  /* of the pane, as it came */
@@ -32,13 +33,16 @@ struct task_screen {
     bool ended;          /* the output has come to its end */
 };
 
-/* Shows the details of a task. source names the queue. Returns 0, or -1 without memory. */
-int task_open(struct task_screen *task, const struct config_source *source, const char *id);
+/* Shows the details of a task. source names the queue; has_ended: the task is in the history.
+ * Returns 0, or -1 without memory. */
+int task_open(struct task_screen *task, const struct config_source *source, const char *id,
+              bool has_ended);
 void task_close(struct task_screen *task);
 
 void task_select(struct task_screen *task, enum task_pane pane);
 
-/* Reads the pane again, unless it is being read, or it is the output, which comes by itself. */
+/* Reads the pane again, unless it is being read or cannot change, or it is the output, which comes
+ * by itself. */
 void task_refresh(struct task_screen *task);
 
 /* Appends all lines of the pane, escaped and wrapped. A failed append marks the buffer. */

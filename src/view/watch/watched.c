@@ -18,15 +18,16 @@
 #include "view/lanes.h"
 #include "view/output_json.h"
 #include "view/queue_state.h"
-#include "view/rows_json.h"
+#include "view/shown.h"
 #include "view/status.h"
 #include "view/watch/samples.h"
 
 #define LEAST_INTERVAL_NS CLOCK_NS_PER_S
 #define MOST_INTERVAL_NS (9 * CLOCK_NS_PER_S) /* less than between two samples */
+#define STALE_NS (30 * CLOCK_NS_PER_S) /* of the list of ended tasks: an age may delete some */
 #define SHARE                                                                                      \
-    3000 /* of the time, that Redis spends on each part at most: a third of a millisecond a second \
-          */
+    4000 /* of the time, that Redis spends on each part at most: a quarter of a millisecond a      \
+            second */
 #define MOST_WAIT_MS 2000
 #define US_PER_S 1000000
 #define NS_PER_US 1000
@@ -44,6 +45,8 @@ static const struct {
 };
 
 enum { LISTS = sizeof kinds / sizeof *kinds };
+
+#define ENDED_ROWS 20 /* tasks that ended last; a page of an answer may have more */
 
 struct list {
     struct watched *watched;
@@ -87,6 +90,9 @@ struct watched {
     int64_t status_ns;        /* when it was answered */
     struct list lists[LISTS];
     struct walk walk;
+    json_t *ended;       /* the tasks that ended last; NULL: not known */
+    int64_t ended_count; /* of all ends, when they were asked for */
+    bool wants_ended;    /* they are asked for if the next status has more ends */
 
     bool wants_sample; /* the next status belongs to the samples */
     struct samples samples;
@@ -188,12 +194,16 @@ static void count_answer(struct watched *watched, const struct redisReply *reply
     }
 }
 
+/* After the status, so that a refresh that sees more ends brings them, too. */
+static void ask_for_ended(struct watched *watched);
+
 static void on_status(void *context, const struct redisReply *reply)
 {
     struct watched *watched = context;
 
     if (reply) {
         read_status(watched, reply);
+        ask_for_ended(watched);
     }
     count_answer(watched, reply);
 }
@@ -204,19 +214,35 @@ static void put_json(json_t **place, json_t *value)
     *place = value;
 }
 
+/* The first rows of an answer. NULL: it is no list, or there was no memory. */
+static json_t *list_json(const struct redisReply *reply, size_t most)
+{
+    const struct redisReply *rows = reply && is_answer(reply, 3) ? reply->element[2] : NULL;
+    json_t *array = NULL;
+
+    if (rows && rows->type == REDIS_REPLY_ARRAY) {
+        array = json_array();
+        for (size_t i = 0; i < rows->elements && i < most; i++) {
+            output_push(&array, shown_row(rows->element[i]));
+        }
+    }
+    return array;
+}
+
 static void on_list(void *context, const struct redisReply *reply)
 {
     struct list *list = context;
-    json_t *rows = NULL;
 
-    if (reply && is_answer(reply, 3) && reply->element[2]->type == REDIS_REPLY_ARRAY) {
-        rows = json_array();
-        for (size_t i = 0; i < reply->element[2]->elements; i++) {
-            output_push(&rows, rows_json(reply->element[2]->element[i]));
-        }
-    }
-    put_json(&list->rows, rows);
+    put_json(&list->rows, list_json(reply, SIZE_MAX));
     count_answer(list->watched, reply);
+}
+
+static void on_ended(void *context, const struct redisReply *reply)
+{
+    struct watched *watched = context;
+
+    put_json(&watched->ended, list_json(reply, ENDED_ROWS));
+    count_answer(watched, reply);
 }
 
 static void begin_walk(struct walk *walk)
@@ -342,6 +368,45 @@ static bool is_due(const struct part *part, int64_t now_ns)
     return part->asked_ns == 0 || now_ns - part->asked_ns >= interval_ns;
 }
 
+static void ask_part(struct part *part, void (*ask_it)(struct watched *watched), int64_t now_ns)
+{
+    part->asked_ns = now_ns;
+    part->before_us = 0;
+    ask_time(part);
+    ask_it(part->watched);
+    ask_time(part);
+}
+
+static void ask_ended(struct watched *watched)
+{
+    struct command command = {0};
+
+    queue_list(&command, &watched->queue, "done", "d+", ENDED_ROWS, false);
+    ask(watched, &command, on_ended, watched);
+}
+
+static int64_t count_ends(const struct status *status)
+{
+    return status_figure(status, "total_succeeded") + status_figure(status, "total_dead") +
+           status_figure(status, "total_cancelled");
+}
+
+static void ask_for_ended(struct watched *watched)
+{
+    struct part *part = &watched->parts[WATCHED_ENDED];
+    int64_t now_ns = clock_boot_ns(), count;
+
+    if (!watched->wants_ended || !watched->reply || !is_due(part, now_ns)) {
+        return;
+    }
+    count = count_ends(&watched->status);
+    if (part->asked_ns == 0 || now_ns - part->asked_ns >= STALE_NS ||
+        count != watched->ended_count) {
+        watched->ended_count = count;
+        ask_part(part, ask_ended, now_ns);
+    }
+}
+
 void watched_refresh(struct watched *watched, enum watched_part part)
 {
     static void (*const asks[WATCHED_PARTS])(struct watched * watched) = {
@@ -352,15 +417,14 @@ void watched_refresh(struct watched *watched, enum watched_part part)
         return;
     }
     watched->broken = false;
+    watched->wants_ended = part == WATCHED_ENDED;
     for (size_t i = 0; i <= (size_t)part; i++) {
-        struct part *one = &watched->parts[i];
-        if (is_due(one, now_ns)) {
-            one->asked_ns = now_ns;
-            one->before_us = 0;
-            ask_time(one);
-            asks[i](watched);
-            ask_time(one);
+        if (asks[i] && is_due(&watched->parts[i], now_ns)) {
+            ask_part(&watched->parts[i], asks[i], now_ns);
         }
+    }
+    if (watched->parts[WATCHED_STATUS].asked_ns != now_ns) {
+        ask_for_ended(watched);
     }
 }
 
@@ -385,7 +449,7 @@ static void on_changed(void *context, enum redis_error error, const char *why)
         for (size_t i = 0; i < WATCHED_PARTS; i++) {
             watched->parts[i].asked_ns = 0;
         }
-        watched_refresh(watched, starting ? WATCHED_LISTS : WATCHED_STATUS);
+        watched_refresh(watched, starting ? WATCHED_ENDED : WATCHED_STATUS);
         return;
     }
     forget_status(watched, queue_state_of_error(error), why, redis_error_advice(error, false));
@@ -442,6 +506,9 @@ json_t *watched_page(const struct watched *watched)
 
     for (size_t i = 0; i < LISTS && watched->reply; i++) {
         add_rows(&object, kinds[i].name, watched->lists[i].rows);
+    }
+    if (watched->reply) {
+        add_rows(&object, "ended", watched->ended);
     }
     if (watched->reply && lanes) {
         output_put(&object, "lanes", lanes_json(lanes));
@@ -551,6 +618,7 @@ void watched_free(struct watched *watched)
     for (size_t i = 0; i < LISTS; i++) {
         json_decref(watched->lists[i].rows);
     }
+    json_decref(watched->ended);
     drop_status(watched);
     buffer_free(&watched->problems);
     lanes_free(&watched->walk.lanes);

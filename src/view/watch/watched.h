@@ -24,6 +24,7 @@ enum watched_part {
     WATCHED_STATUS,
     WATCHED_LANES, /* a page of lanes */
     WATCHED_LISTS, /* the beginnings of lists of tasks */
+    WATCHED_ENDED, /* the tasks that ended last, if the status tells of other ends than before */
     WATCHED_PARTS
 };
 
@@ -70,7 +71,8 @@ const struct lanes *watched_lanes(const struct watched *watched);
  * NULL without memory. */
 json_t *watched_summary(const struct watched *watched);
 
-/* The same with "running", "ready", "delayed", "dead" and "lanes"; null: not known. */
+/* The same with "running", "ready", "delayed", "dead", "ended" and "lanes"; null: not known. Rows
+ * are those of view/shown.h. */
 json_t *watched_page(const struct watched *watched);
 
 /* The ring of the last hour or of the last day. */

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from harness import browser as browsers
+from harness.functions.history import record
 from harness.polling import wait_until
 
 EVIL = '<img src=x onerror="document.title=\'owned\'"><script>document.title="owned"</script>'
@@ -73,6 +74,14 @@ def test_hostile_texts_stay_text(page, queue):
     [first] = queue.begin('w1:1:a', 1)
     queue.finish('w1:1:a', first, 'dead', cause='exit', status='3', reason=EVIL, stderr=EVIL, stdout=EVIL)
     wait_until(lambda: page.rows('Dead letters') and page.rows('Waiting longest'), message=page.text)
+    queue.redis.xadd(queue.history, {'r': record('1-0', **{name: EVIL + '\u202e\x1b[2J' for name in (
+        'outcome', 'cause', 'status', 'reason', 'worker', 'id', 'lane', 'command')})})
+    queue.redis.hincrby(queue.stats, 'succeeded', 1)
+    wait_until(lambda: page.rows('Ended tasks'), message=page.text)
+    page.run('''document.querySelector('table[aria-label="Ended tasks"] button').click()''')
+    wait_until(lambda: 'Attempts' in page.run('return document.getElementById("task").innerText'))
+    assert EVIL in page.run('return document.getElementById("task").innerText')
+    page.run('document.getElementById("task").close()')
     shown = page.text()
     assert '<script>' in shown and '\u202e' not in shown and '\x1b' not in shown
     page.run('''document.querySelector('table[aria-label="Dead letters"] button').click()''')
@@ -81,9 +90,50 @@ def test_hostile_texts_stay_text(page, queue):
     page.run('document.getElementById("task").close()')
     page.run('''document.querySelector('[role=search] input').value = arguments[0];
              document.querySelector('[role=search]').requestSubmit()''', '<img')
-    wait_until(lambda: len(page.rows('Found tasks')) == 2, message=page.text)
+    wait_until(lambda: len(page.rows('Found tasks')) == 3, message=page.text)
     assert page.run('return document.querySelectorAll("img, script:not([src])").length') == 0
     assert page.run('return document.title') == 'leat: emails'
+    assert page.errors() == []
+
+
+def test_ended_tasks(page, queue, daemon, leat, latch):
+    """Tasks that have ended show with their ends, the newest one first. One opens with what is known of it, also
+    if it ended after the page had listed it as running; a dead letter opens with its output. The search finds
+    them."""
+    daemon({'queue': {'concurrency': 1}, 'retry': {'max_attempts': 1}}).wait_ready()
+    leat('enqueue', '--id', 'order-17', '--lane', 'alice', 'echo ended well')
+    leat('enqueue', 'echo why >&2; exit 3')
+    wait_until(lambda: len(page.rows('Ended tasks')) == 2, message=page.text)
+    died, good = page.rows('Ended tasks')
+    assert died[0] == 'dead: exit 3' and died[1] == 'echo why >&2; exit 3' and good[0] == 'succeeded'
+    assert good[2:4] == ['order-17', 'alice'] and good[5] == '1' and good[6].endswith(('s', 'm'))
+
+    def opened(number):
+        page.run('''document.querySelectorAll('table[aria-label="Ended tasks"] button')[arguments[0]]
+                 .click()''', number)
+        return shown('Attempts')
+
+    def shown(text):
+        wait_until(lambda: text in page.run('return document.getElementById("task").innerText'), message=page.text)
+        return page.run('return document.getElementById("task").innerText')
+    text = opened(1)
+    assert all(word in text for word in ('succeeded', 'order-17', 'alice', 'Took', 'Ended', 'echo ended well',
+                                         'leat -q emails explain '))
+    page.run('document.getElementById("task").close()')
+    assert 'End of stderr' in opened(0)
+    page.run('document.getElementById("task").close()')
+
+    tid = queue.add({'command': latch.command})[0]
+    wait_until(lambda: page.rows('Running'), message=page.text)
+    page.run('window.kept = document.querySelector("table[aria-label=Running] button")')
+    latch.open()
+    wait_until(lambda: len(page.rows('Ended tasks')) == 3 and not page.rows('Running'), message=page.text)
+    page.run('window.kept.click()')
+    assert tid in shown('Took')
+    page.run('document.getElementById("task").close()')
+    page.run('''document.querySelector('[role=search] input').value = arguments[0];
+             document.querySelector('[role=search]').requestSubmit()''', tid)
+    wait_until(lambda: [row[0] for row in page.rows('Found tasks')] == ['succeeded'], message=page.text)
     assert page.errors() == []
 
 
@@ -91,7 +141,11 @@ def test_it_works_at_every_width(page, queue):
     """At 320, 1024 and 2560 pixels, light and dark, nothing is wider than the page, and each panel is there."""
     queue.register('w1:1:a')
     queue.add(*[{'command': 'convert ' + 'x' * 300, 'lane': 'lane-' + 'y' * 100} for _ in range(5)])
-    wait_until(lambda: page.rows('Waiting longest'), message=page.text)
+    for number in range(20):
+        queue.redis.xadd(queue.history, {'r': record(f'1-{number}', **{name: 'x' * 200 for name in (
+            'id', 'lane', 'command', 'worker', 'cause', 'status')}, outcome='dead', duration_us='1')})
+    queue.redis.hincrby(queue.stats, 'dead', 20)
+    wait_until(lambda: page.rows('Waiting longest') and page.rows('Ended tasks'), message=page.text)
     grounds = set()
     for scheme in ('light', 'dark'):
         for width in (320, 1024, 2560):
@@ -102,7 +156,8 @@ def test_it_works_at_every_width(page, queue):
             titles = page.run('''return [...document.querySelectorAll('main h2, .chart strong')].map(
                 (one) => one.textContent)''')
             assert {'History', 'Ready', 'Ends per second', 'Waiting', 'Duration', 'Delayed and dead', 'Running',
-                    'Workers', 'Waiting longest', 'Longest lanes', 'Newest dead letters'} <= set(titles)
+                    'Workers', 'Waiting longest', 'Longest lanes', 'Newest dead letters',
+                    'Ended last'} <= set(titles)
         grounds.add(page.run('return getComputedStyle(document.documentElement).backgroundColor'))
     assert len(grounds) == 2
 

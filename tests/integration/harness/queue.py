@@ -53,6 +53,7 @@ class Queue:
         for name in KEYS:
             setattr(self, name, stream if name == 'stream' else f'{prefix}:{name}')
         self.keys = [getattr(self, name) for name in KEYS]
+        self.history = f'{prefix}:history'
 
     # ---- the library
 

@@ -11,7 +11,8 @@ def packed(*parts):
     """The cmsgpack encoding of a list of texts."""
     data = struct.pack('>BH', 0xdc, len(parts))
     for part in parts:
-        data += struct.pack('>BH', 0xda, len(part)) + part.encode()
+        part = part if isinstance(part, bytes) else part.encode()
+        data += struct.pack('>BH', 0xda, len(part)) + part
     return data
 
 
