@@ -4,6 +4,7 @@
 #include "cli/show/ended.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "cli/lib/entry_id.h"
@@ -55,4 +56,40 @@ int ended_find(struct cli *cli, const char *id, rows_visit *visit, void *context
         status = rows_walk_ended(cli, search.died_ms, look, &search);
     }
     return status;
+}
+
+/* ---- prefixes */
+
+struct expansion {
+    const char *typed;
+    struct expanded_id *expanded;
+    size_t seen;
+    int status;
+};
+
+static bool note_prefix(void *context, const struct redisReply *row)
+{
+    struct expansion *expansion = context;
+    struct bytes tid = fields_bytes(row, "tid");
+    size_t size = strlen(expansion->typed);
+
+    if (expansion->seen++ == ENDED_EXPANDED) {
+        return false;
+    }
+    if (tid.size > size && memcmp(tid.data, expansion->typed, size) == 0) {
+        expansion->status = expand_id_take(expansion->typed, tid, expansion->expanded);
+    }
+    return expansion->status == EX_OK;
+}
+
+int ended_expand(struct cli *cli, const char *typed, struct expanded_id *expanded)
+{
+    struct expansion expansion = {.typed = typed, .expanded = expanded, .status = EX_OK};
+    int status = EX_OK;
+
+    *expanded = (struct expanded_id){.id = typed};
+    if (expand_id_is_prefix(typed)) {
+        status = rows_walk(cli, "done", false, note_prefix, &expansion);
+    }
+    return status != EX_OK ? status : expansion.status;
 }

@@ -20,7 +20,7 @@ static bool is_number(const char *typed)
     return *typed && typed[strspn(typed, "0123456789")] == '\0';
 }
 
-static bool may_be_prefix(const char *typed)
+bool expand_id_is_prefix(const char *typed)
 {
     size_t digits = strlen(typed);
 
@@ -29,23 +29,20 @@ static bool may_be_prefix(const char *typed)
 
 const char *expand_id_hint(const char *typed)
 {
-    return is_number(typed) && !may_be_prefix(typed)
+    return is_number(typed) && !expand_id_is_prefix(typed)
                ? "; the beginning of an id needs 6 to 13 digits, but not 10"
                : "";
 }
 
-/* Takes the ids of a page. Returns 0, or an exit status after printing the error. */
-static int take_page(const struct redisReply *tids, const char *typed, char *tid, size_t size)
+int expand_id_take(const char *typed, struct bytes tid, struct expanded_id *expanded)
 {
-    for (size_t i = 0; i < tids->elements; i++) {
-        struct bytes other = fields_value(tids->element[i]);
-        if (!*tid) {
-            bytes_copy(other, tid, size);
-        } else if (!bytes_equal(other, tid)) {
-            cli_error("%s: several ids begin so, such as %s and %.*s; give more digits", typed, tid,
-                      (int)other.size, other.data);
-            return EX_USAGE;
-        }
+    if (!*expanded->tid) {
+        bytes_copy(tid, expanded->tid, sizeof expanded->tid);
+        expanded->id = expanded->tid;
+    } else if (!bytes_equal(tid, expanded->tid)) {
+        cli_error("%s: several ids begin so, such as %s and %.*s; give more digits", typed,
+                  expanded->tid, (int)tid.size, tid.data);
+        return EX_USAGE;
     }
     return EX_OK;
 }
@@ -55,7 +52,7 @@ int expand_id(struct cli *cli, const char *typed, struct expanded_id *expanded)
     struct command command = {0};
     char cursor[CURSOR_SIZE] = "";
     int status = EX_OK;
-    bool more = may_be_prefix(typed);
+    bool more = expand_id_is_prefix(typed);
 
     *expanded = (struct expanded_id){.id = typed};
     if (*typed == '\0') {
@@ -66,14 +63,14 @@ int expand_id(struct cli *cli, const char *typed, struct expanded_id *expanded)
         queue_match(&command, &cli->queue, typed, cursor);
         reply = cli_call(cli, &command, "cannot search for the task", 3, &status);
         if (reply) {
-            status = take_page(reply->element[2], typed, expanded->tid, sizeof expanded->tid);
+            const struct redisReply *tids = reply->element[2];
+            for (size_t i = 0; i < tids->elements && status == EX_OK; i++) {
+                status = expand_id_take(typed, fields_value(tids->element[i]), expanded);
+            }
             bytes_copy(fields_value(reply->element[1]), cursor, sizeof cursor);
         }
         freeReplyObject(reply);
         more = *cursor;
-    }
-    if (*expanded->tid) {
-        expanded->id = expanded->tid;
     }
     return status;
 }

@@ -29,7 +29,8 @@ static const char help[] =
     "is a dead letter. ID is the task's id or a prefix of it (6 to 13 digits, but not\n"
     "10), its label (--id), or the id of a dead letter's entry. If no task in the\n"
     "queue has that label, it means the newest dead letter. A task that is not in the\n"
-    "queue is shown as the history has it, by its whole id or its label.\n"
+    "queue is shown as the history has it, by its id, its label, or a prefix of an id\n"
+    "that is unique among the 1000 tasks that ended last.\n"
     "\n"
     "Options:\n"
     "  --json      print JSON with unshortened fields\n"
@@ -245,6 +246,21 @@ static bool print_ended(void *context, const struct redisReply *row)
     return false;
 }
 
+/* Shows it as ended_find and ended_expand find it. A label is preferred to a prefix. */
+static int find_ended(struct cli *cli, const char *id, struct ended *ended, bool *found)
+{
+    struct expanded_id expanded = {0};
+    int status = ended_find(cli, id, print_ended, ended, found);
+
+    if (status == EX_OK && !*found) {
+        status = ended_expand(cli, id, &expanded);
+    }
+    if (status == EX_OK && !*found && *expanded.tid) {
+        status = ended_find(cli, expanded.tid, print_ended, ended, found);
+    }
+    return status;
+}
+
 /* The task is not in the queue. The history keeps no payloads. */
 static int show_ended(struct cli *cli, const char *id, const struct show_options *options)
 {
@@ -253,7 +269,7 @@ static int show_ended(struct cli *cli, const char *id, const struct show_options
     int status = EX_OK;
 
     if (!options->only_dead && !options->payload) {
-        status = ended_find(cli, id, print_ended, &ended, &found);
+        status = find_ended(cli, id, &ended, &found);
     }
     if (found || status != EX_OK) {
         return found ? ended.status : status;

@@ -3,6 +3,8 @@ import json
 
 import pytest
 
+from harness.functions.history import record
+
 EX_USAGE, NOT_FOUND, NO_TASK = 64, 66, 1
 TASK = {'command': 'true'}
 
@@ -101,3 +103,27 @@ def test_a_label_comes_first(leat, queue):
         queue.finish('w1:1:a', task, 'dead', cause='exit', status='1')
     assert json.loads(leat('dead', 'show', '--json', '999999').stdout)['tid'] == other
     assert json.loads(leat('show', '--json', '170000').stdout)['tid'] == '1700000000000-0'
+
+
+def test_show_of_ended_tasks(leat, queue):
+    """leat show takes the prefix of a task that has ended, if it is unique among the 1,000 that ended last. A
+    label and the prefix of a task in the queue are preferred."""
+    def end(tid, **members):
+        queue.redis.xadd(queue.history, {'r': record(tid, **members)})
+
+    def shown(typed):
+        return json.loads(leat('show', '--json', typed).stdout)['tid']
+    end('1600000000000-0')
+    end('1700000000000-0')
+    end('1700000000001-0', id='1700000')
+    end('1700000000000-0', outcome='dead')  # one id, which ended twice
+    assert shown('1700000000000') == '1700000000000-0'
+    assert shown('1700000') == '1700000000001-0' and shown('1600000') == '1600000000000-0'
+    done = leat('show', '17000000')
+    assert done.returncode == EX_USAGE and 'several ids begin so' in done.stderr
+    assert leat('show', '1700000000002').returncode == NO_TASK
+    add(queue, '1600000000001-0')
+    assert shown('1600000') == '1600000000001-0'
+    for number in range(1000 - 3):
+        end(f'1500000000000-{number}')
+    assert shown('1700000000000') == '1700000000000-0' and leat('show', '1600000000000').returncode == NO_TASK
