@@ -88,7 +88,7 @@ void queue_finish_add(struct command *command, const struct queue_result *result
         {"again", bytes_of(result->again ? "1" : "")},
         {"unclaimed", bytes_of(result->unclaimed ? "1" : "")},
         {"result_ttl_ms", result->result_ttl_ms ? number_of(result->result_ttl_ms, ttl) : nothing},
-        {"history", result->history}, /* has to be the last one */
+        {"history", result->history},
     };
     const size_t count = sizeof pairs / sizeof pairs[0];
     size_t told = 0;
@@ -104,6 +104,12 @@ void queue_finish_add(struct command *command, const struct queue_result *result
             command_add_bytes(command, pairs[i].value);
         }
     }
+}
+
+void queue_finish_add_successes(struct command *command, struct bytes records)
+{
+    command_add_text(command, "successes");
+    command_add_bytes(command, records);
 }
 
 /* WAIT covers the writes of its own connection only. This counter is such a write, and a replica

@@ -56,11 +56,13 @@ struct queue_result {
     bool again;            /* sent before, but the reply was lost */
     bool unclaimed;        /* a release: the worker has only read it, if it does not run it */
     int64_t result_ttl_ms; /* how long to keep the result; 0: as the task says */
-    struct bytes history;  /* the record of an ended task, of queue/history_record.h */
+    struct bytes history;  /* of a dead letter: its record, of queue/history_record.h */
 };
-/* Begin, then add up to QUEUE_FINISH_MAX results. */
+/* Begin, then add up to QUEUE_FINISH_MAX results, then, if there are successes, the records of all
+ * of them, one after the other. */
 void queue_finish_begin(struct command *command, const struct queue *queue, const char *consumer);
 void queue_finish_add(struct command *command, const struct queue_result *result);
+void queue_finish_add_successes(struct command *command, struct bytes records);
 
 /* Asks how many replicas have everything that Redis did so far. First send the mark, which counts
  * the tasks that wait, then the question, on the same connection; that connection answers nothing

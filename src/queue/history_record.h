@@ -29,8 +29,8 @@ enum history_item {
     HISTORY_ITEMS
 };
 
-/* Packs the items into `out`, which has QUEUE_HISTORY_RECORD bytes. Unknown ones are empty. Returns
- * the size, or 0 if they do not fit. */
+/* Packs the items into `out`, which has QUEUE_HISTORY_RECORD bytes. Unknown ones are empty, and so
+ * is one that does not fit. Returns the size. */
 size_t history_record_pack(const struct bytes items[HISTORY_ITEMS], char *out);
 
 #endif

@@ -90,7 +90,7 @@ class Witness(Proxy):
             self._writer.say('finished', w=self._w, call=self._calls.pop(id(command)), states=states)
             return
         words, results = arguments(command), []
-        while words:
+        while words and words[0] != b'successes':
             token, outcome, count = words[0].decode(), words[1].decode(), int(words[2])
             told = words[3:3 + 2 * count]
             cause = field(told, b'cause')

@@ -31,6 +31,7 @@ struct outcomes {
     struct pending_outcome_list asked;   /* settled by Redis; the replicas are being asked */
     struct pending_outcome_list unasked; /* settled by Redis; for the next question */
     struct pending_outcome_list spare;   /* reserved for attempts */
+    struct buffer successes;             /* the records of those in the call that is built */
     size_t count, refused;
     int64_t sent_ns; /* when outcomes were last sent */
     struct timer retry;
@@ -159,11 +160,15 @@ static bool send_batch(struct outcomes *outcomes)
     pending_outcome_list_init(&batch->sent);
     queue_finish_begin(&outcomes->worker->command, outcomes->worker->queue,
                        outcomes->worker->consumer);
+    buffer_clear(&outcomes->successes);
     while (outcomes->queued.count > 0 && batch->sent.count < QUEUE_FINISH_MAX) {
         struct pending_outcome *pending = TAILQ_FIRST(&outcomes->queued.list);
         pending_outcome_list_remove(&outcomes->queued, pending);
         pending_outcome_list_append(&batch->sent, pending);
-        pending_outcome_add_to(outcomes->worker, pending);
+        pending_outcome_add_to(outcomes->worker, pending, &outcomes->successes);
+    }
+    if (outcomes->successes.size > 0 && !outcomes->successes.failed) {
+        queue_finish_add_successes(&outcomes->worker->command, buffer_bytes(&outcomes->successes));
     }
     if (session_send(outcomes->worker->session, on_finished, batch)) {
         end_batch(batch);
@@ -316,6 +321,7 @@ void outcomes_free(struct outcomes *outcomes)
         pending_outcome_list_free(&outcomes->kept);
         replicas_free(outcomes->replicas);
         pending_outcome_list_free(&outcomes->spare);
+        buffer_free(&outcomes->successes);
         free(outcomes);
     }
 }

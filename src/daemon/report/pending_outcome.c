@@ -103,9 +103,9 @@ static struct bytes command_of(const struct worker_context *worker, const struct
     return command;
 }
 
-/* Packs the record of a task that has ended. */
-static void describe_end(const struct worker_context *worker, const struct attempt *attempt,
-                         struct queue_result *result, struct texts *texts)
+/* Packs the record of a task that has ended. Returns its size. */
+static size_t pack_record(const struct worker_context *worker, const struct attempt *attempt,
+                          const struct queue_result *result, struct texts *texts)
 {
     const struct task *task = attempt->task;
     const int64_t numbers[HISTORY_ITEMS] = {
@@ -135,40 +135,51 @@ static void describe_end(const struct worker_context *worker, const struct attem
             items[i] = (struct bytes){digits[i], size};
         }
     }
-    result->history = (struct bytes){texts->history, history_record_pack(items, texts->history)};
+    return history_record_pack(items, texts->history);
 }
 
 static void describe_attempt(const struct worker_context *worker,
                              const struct pending_outcome *pending, struct queue_result *result,
-                             struct texts *texts)
+                             struct texts *texts, struct buffer *successes)
 {
     const struct attempt *attempt = pending->attempt;
+    bool dead = result->outcome == VERDICT_DEAD;
     result->duration_us = attempt->duration_us;
     if (result->outcome != VERDICT_RELEASE) {
         ending_status(&attempt->ending, texts->status, sizeof texts->status);
         result->status = texts->status;
     }
-    if (result->outcome == VERDICT_RETRY || result->outcome == VERDICT_DEAD) {
+    if (result->outcome == VERDICT_RETRY || dead) {
         result->cause = cause_name(attempt->ending.cause);
         result->reason = attempt->reason;
     }
-
-    /* the last attempt's output tails and usage go into the dead letter and the result */
-    bool last = result->outcome == VERDICT_SUCCESS || result->outcome == VERDICT_DEAD;
-    result->result_ttl_ms = last ? pending->ttl_ms : 0;
-    if (!last) {
+    if (result->outcome != VERDICT_SUCCESS && !dead) {
         return;
     }
-    usage_format(&attempt->usage, texts->usage, sizeof texts->usage);
-    if (result->outcome == VERDICT_DEAD || result->result_ttl_ms > 0) {
+
+    /* the last attempt's output tails and usage go into the dead letter and the result */
+    bool told = dead || pending->ttl_ms > 0;
+    result->result_ttl_ms = pending->ttl_ms;
+    texts->usage[0] = '\0';
+    if (told || attempt_has_own_usage(attempt)) {
+        usage_format(&attempt->usage, texts->usage, sizeof texts->usage);
+    }
+    if (told) {
         result->stdout_tail = attempt->stdout_tail;
         result->stderr_tail = attempt->stderr_tail;
         result->usage = texts->usage;
     }
-    describe_end(worker, attempt, result, texts);
+    struct bytes record = {texts->history, pack_record(worker, attempt, result, texts)};
+    if (dead) {
+        result->history = record;
+    } else {
+        /* a failed append marks the buffer, which is then not sent */
+        (void)buffer_append(successes, record.data, record.size);
+    }
 }
 
-void pending_outcome_add_to(struct worker_context *worker, const struct pending_outcome *pending)
+void pending_outcome_add_to(struct worker_context *worker, const struct pending_outcome *pending,
+                            struct buffer *successes)
 {
     struct queue_result result = {.token = pending_outcome_token(pending),
                                   .outcome = pending->outcome.verdict,
@@ -181,7 +192,7 @@ void pending_outcome_add_to(struct worker_context *worker, const struct pending_
                                   .unclaimed = pending->unclaimed};
     struct texts texts;
     if (pending->attempt) {
-        describe_attempt(worker, pending, &result, &texts);
+        describe_attempt(worker, pending, &result, &texts, successes);
     }
     queue_finish_add(&worker->command, &result);
 }

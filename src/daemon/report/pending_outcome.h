@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/buffer.h"
 #include "daemon/session/worker_context.h"
 #include "exec/runner.h"
 #include "queue/replies.h"
@@ -39,8 +40,10 @@ void pending_outcome_free(struct pending_outcome *pending);
 
 const char *pending_outcome_token(const struct pending_outcome *pending);
 
-/* Adds it to the leat_finish that the worker is building. */
-void pending_outcome_add_to(struct worker_context *worker, const struct pending_outcome *pending);
+/* Adds it to the leat_finish that the worker is building, and its record to `successes` if it is a
+ * success. */
+void pending_outcome_add_to(struct worker_context *worker, const struct pending_outcome *pending,
+                            struct buffer *successes);
 
 void pending_outcome_list_init(struct pending_outcome_list *list);
 void pending_outcome_list_append(struct pending_outcome_list *list,

@@ -147,29 +147,35 @@ local function finish_one(q, packed, result, tally)
   end
   whole_step(late_success_step, q, result.token, record)
   count(q, 'succeeded')
-  leat.remember(q, leat.history_length(q), result.history)
   tell_success(q, record, result)
   return 'ok'
 end
 
--- Where each attempt begins in the arguments. All are checked before anything is written.
+-- Where each attempt begins in the arguments, the records for the history, or nil, and how many attempts are successes.
+-- All are checked before anything is written.
 local function places_of(args)
-  local places, at = { nil }, 3
-  while at <= #args do
+  local places, successes, at, last = { nil }, 0, 3, #args
+  local records = args[last - 1] == 'successes' and args[last] or nil
+  if records then
+    last = last - 2
+  end
+  while at <= last do
     local token, outcome, named = args[at], args[at + 1], tonumber(args[at + 2])
     local following = named and named >= 0 and at + HEAD + 2 * named
-    if not following or named % 1 ~= 0 or following > #args + 1 or #places == PAGE then
+    if not following or named % 1 ~= 0 or following > last + 1 or #places == PAGE then
       fail('BADARG give token, outcome, number of pairs, and the pairs, for each of at most ' .. PAGE .. ' attempts')
     end
-    if outcome == 'retry' or outcome == 'release' then
+    if outcome == 'success' then
+      successes = successes + 1
+    elseif outcome == 'retry' or outcome == 'release' then
       number_arg(parse_result(args, at).delay_ms or outcome == 'release' and 0, 'delay_ms')
-    elseif outcome ~= 'success' and outcome ~= 'dead' and outcome ~= 'cancelled' then
+    elseif outcome ~= 'dead' and outcome ~= 'cancelled' then
       fail('BADARG unknown outcome ' .. shown(outcome))
     end
     stream_of(NOWHERE, token)
     places[#places + 1], at = at, following
   end
-  return places
+  return places, records, successes
 end
 
 -- Adds a success to the batch of its stream, and returns that (batch: nil if this is the first one). number: the
@@ -199,16 +205,10 @@ local function wants_result(args, at)
   return false
 end
 
--- Notes the successes of a batch in the history, and publishes those that someone asked for.
+-- Publishes the successes of a batch that someone asked for.
 local function tell_batch(q, batch, args, places)
-  local most
   for i = 1, #batch.numbers do
     local at, record = places[batch.numbers[i]], batch.unpacked[i]
-    local last = at + HEAD + 2 * args[at + 2] - 1
-    if args[last - 1] == 'history' then
-      most = most or leat.history_length(q) or ''
-      leat.remember(q, most ~= '' and most, args[last])
-    end
     record = record or wants_result(args, at) and unpack_record(batch.records[2 * i])
     if record then
       tell_success(q, record, parse_result(args, at))
@@ -216,6 +216,22 @@ local function tell_batch(q, batch, args, places)
   end
 end
 
+-- Notes in the history those of the call's successes that are some: all, or those with the reply ok. total: how many tasks
+-- of the queue have succeeded.
+local function note_successes(q, args, places, records, reply, all, total)
+  if all then
+    return leat.remember_successes(q, records, all, total)
+  end
+  local counts = { nil }
+  for i = 1, #places do
+    if args[places[i] + 1] == 'success' then
+      counts[#counts + 1] = reply[i + 1] == 'ok'
+    end
+  end
+  leat.remember_some(q, records, counts, number_or(total or redis.call('HGET', q[STATS], 'succeeded'), 0))
+end
+
+-- Returns how many successes there were, and how many of the queue there are then.
 local function settle_batch(q, batch, args, places, reply)
   local fine, problem = pcall(whole_step, succeed_step, q, batch)
   local state = fine and 'ok' or message_of(problem)
@@ -223,9 +239,11 @@ local function settle_batch(q, batch, args, places, reply)
     reply[batch.numbers[i] + 1] = state
   end
   if fine then
-    count(q, 'succeeded', #batch.ids)
+    local total = count(q, 'succeeded', #batch.ids)
     tell_batch(q, batch, args, places)
+    return #batch.ids, total
   end
+  return 0
 end
 
 -- leat_finish: ends attempts.
@@ -234,8 +252,8 @@ end
 -- cancelled), the number of pairs, and these pairs if they say something: cause, status, reason, delay_ms
 -- (required for a retry; a release waits for so long, and longer if it is released again), duration_us, stdout and
 -- stderr (tails), usage, again (1: it was sent before), unclaimed (1, of a release: the caller has read the entry, and
--- not claimed it since), result_ttl_ms (how long to keep the result; missing: as the task says), and, as the last one of
--- a success, history (its record, packed as in history.lua).
+-- not claimed it since), result_ttl_ms (how long to keep the result; missing: as the task says), history (of a dead letter:
+-- its record, packed as in history.lua). At the end it may give 'successes' and the records of all of them, in their order.
 -- Reply: PROTOCOL, then for each: ok; cancelled (it did not succeed and was to be cancelled, so it is cancelled);
 -- fenced (claimed by another consumer, or requeued); gone (settled before, or by another consumer); vanished
 -- (deleted by hand); later (nothing was done, since the tasks before it were very large: send it again); or the error
@@ -244,7 +262,8 @@ end
 -- its entry gone.
 function leat.finish(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
-  local places, reply, tokens = places_of(args), { PROTOCOL, nil }, { nil }
+  local places, history, successes = places_of(args)
+  local reply, tokens = { PROTOCOL, nil }, { nil }
   for i = 1, #places do
     tokens[i] = args[places[i]]
   end
@@ -276,17 +295,21 @@ function leat.finish(keys, args)
       end
     end
   end
+  local of_go_ended, ended, total = 0, 0, nil
   if of_go then
-    settle_batch(q, of_go, args, places, reply)
+    of_go_ended, total = settle_batch(q, of_go, args, places, reply)
   end
   if of_stream then
-    settle_batch(q, of_stream, args, places, reply)
+    ended, total = settle_batch(q, of_stream, args, places, reply)
   end
   for name, by in pairs(tally or NOWHERE) do
     count(q, name, by)
   end
   if fenced > 0 then
     count(q, 'fenced', fenced)
+  end
+  if history then
+    note_successes(q, args, places, history, reply, of_go_ended + ended == successes and successes, total)
   end
   leat.offer_if_freed(q)
   return reply

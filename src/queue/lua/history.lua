@@ -1,10 +1,15 @@
 do -- History: tasks that have ended.
 --
--- {queue}:history is a stream with an entry for each end, and conf's history says how many stay, or how long. The one
--- field of an entry is a packed list of texts, in the order of ITEMS: what is unknown is ''. A worker packs the list of a
--- task that it has run; queue/history_record.h has the same order. Not every caller may use this key, so entries are
--- written last, by pcall, and nothing else depends on them. Dead letters of tasks that never ran are not here: anyone
--- who may add tasks can make any number of them.
+-- {queue}:history is a stream, and conf's history says how many tasks stay, or how long. An entry has one or more tasks,
+-- those of one call: the value of its one field is a packed list of texts for each, in the order of ITEMS, one after the
+-- other. What is unknown is ''. A worker packs the list of a task that it has run; queue/history_record.h has the same
+-- order. The field's name is how many tasks had succeeded then, so that entries of many tasks can be counted without
+-- reading all of them, or 'r' if the entry is no success. Not every caller may use this key, so entries are written last,
+-- by pcall, and nothing else depends on them. Dead letters of tasks that never ran are not here: anyone who may add tasks
+-- can make any number of them.
+
+local STEP = 64 -- successes after which what is too much is deleted
+local LOOKS = 128 -- entries that this looks at
 
 local ITEMS = {
   'tid', 'outcome', 'cause', 'status', 'reason', 'worker', 'attempts', 'enqueued_ms', 'waited_ms', 'begun_ms',
@@ -18,32 +23,78 @@ end
 local function read_setting(q)
   local text = redis.call('HGET', q[CONF], 'history')
   local number = natural(text)
-  return number, not number and duration_ms(text), text
+  return number, not number and duration_ms(text)
 end
 
--- How many ends are kept, as text, or nil. With an age, trim_history deletes the old ones.
-function leat.history_length(q)
-  local number, age, text = read_setting(q)
-  return age and HISTORY_MOST .. '' or number and number > 0 and text or nil
-end
-
--- most: of history_length.
-function leat.remember(q, most, record)
-  if most and record and #record <= HISTORY_RECORD then
-    redis.pcall('XADD', history_key(q), 'MAXLEN', '~', most, '*', 'r', record)
-  end
+-- How many ends are kept, or nil. With an age, trim_history deletes the old ones.
+local function history_length(q)
+  local number, age = read_setting(q)
+  return age and HISTORY_MOST or number and number > 0 and number or nil
 end
 
 -- Notes an end that is no success; holder and ending as for tell_end.
 function leat.remember_end(q, holder, outcome, ending)
   local record, attempts = ending.record or {}, holder.attempts or holder.attempt or 0
-  local most = (outcome ~= 'dead' or attempts + (holder.crashes or 0) > 0) and leat.history_length(q)
-  leat.remember(q, most, most and (ending.history or cmsgpack.pack({
+  local most = (outcome ~= 'dead' or attempts + (holder.crashes or 0) > 0) and history_length(q)
+  local list = most and (ending.history or cmsgpack.pack({
     holder.tid, outcome, ending.cause or '', ending.status or '', (ending.reason or ''):sub(1, PREVIEW),
     record.consumer or ending.worker or '', str(attempts), holder.enqueued or '0', '', record.begun or '', '', '',
     (holder.id or ''):sub(1, MAX_KEY), (holder.lane or ''):sub(1, MAX_LANE),
     (holder.fields and field(holder, 'command') or ''):sub(1, PREVIEW),
-  })))
+  }))
+  if list and #list <= HISTORY_RECORD then
+    redis.call('XADD', history_key(q), 'MAXLEN', '~', str(most), '*', 'r', list)
+  end
+end
+
+-- Deletes the oldest entries if there are more than `most` tasks besides those of the last calls. Each entry has a task at
+-- least, so Redis does that by itself unless entries have several.
+local function trim_to(q, most, total)
+  local key, start, looks, wanted = history_key(q), '-', 0, 1
+  redis.call('XTRIM', key, 'MAXLEN', '~', str(most))
+  while looks < LOOKS do
+    local found = redis.call('XRANGE', key, start, '+', 'COUNT', str(wanted))
+    for _, entry in ipairs(found) do
+      local number = tonumber(entry[2][1])
+      if number and number > total - most - PAGE and number <= total or looks + 1 == LOOKS then
+        return start ~= '-' and redis.call('XTRIM', key, 'MINID', '=', entry[1])
+      end
+      start, looks = '(' .. entry[1], looks + 1
+    end
+    if #found < wanted then
+      return
+    end
+    wanted = 2 * wanted
+  end
+end
+
+local function remember(q, lists, tasks, total)
+  local most = history_length(q)
+  if most and #lists <= tasks * HISTORY_RECORD then
+    redis.call('XADD', history_key(q), '*', str(total), lists)
+    if total % STEP < tasks then
+      trim_to(q, most, total)
+    end
+  end
+end
+
+-- Notes successes. lists: as a worker has packed them, one for each of so many tasks. total: how many tasks of the queue
+-- have succeeded.
+function leat.remember_successes(q, lists, tasks, total)
+  pcall(remember, q, lists, tasks, total)
+end
+
+-- The same for some of the lists. counts: for each, whether it is noted.
+function leat.remember_some(q, lists, counts, total)
+  local unpacked, kept = { pcall(cmsgpack.unpack, lists) }, { nil }
+  for i = 1, #counts do
+    if counts[i] and type(unpacked[i + 1]) == 'table' then
+      kept[#kept + 1] = cmsgpack.pack(unpacked[i + 1])
+    end
+  end
+  if #kept > 0 then
+    pcall(remember, q, table.concat(kept), #kept, total)
+  end
 end
 
 -- Deletes what is older than the history's age.
@@ -54,22 +105,45 @@ function leat.trim_history(q)
   end
 end
 
--- For leat_list. The cursor is 'd' for the newest first or 'a' for the oldest first, and where to begin.
-function leat.list_done(q, cursor, limit, rows)
-  local is_up, start = cursor:sub(1, 1) == 'a', cursor:sub(2)
-  limit = math.min(limit, 2 * PAGE)
-  local found = redis.call(is_up and 'XRANGE' or 'XREVRANGE', history_key(q), start, is_up and '+' or '-', 'COUNT',
-    str(limit))
-  for i, entry in ipairs(found) do
-    local fine, values = pcall(cmsgpack.unpack, entry[2][2])
-    local list = { 'state', 'done', 'ended_ms', entry[1]:match('%d+') }
-    for n = 1, fine and type(values) == 'table' and #ITEMS or 0 do
-      list[#list + 1] = ITEMS[n]
-      list[#list + 1] = type(values[n]) == 'string' and values[n] or ''
-    end
-    rows[i] = list
+-- The tasks of an entry, at least one.
+local function lists_of(entry)
+  local lists = { pcall(cmsgpack.unpack, entry[2][2]) }
+  local fine = table.remove(lists, 1)
+  return fine and #lists > 0 and lists or { {} }
+end
+
+local function row_of(entry, list)
+  local row = { 'state', 'done', 'ended_ms', entry[1]:match('%d+') }
+  for n = 1, type(list) == 'table' and #ITEMS or 0 do
+    row[#row + 1] = ITEMS[n]
+    row[#row + 1] = type(list[n]) == 'string' and list[n] or ''
   end
-  return #found == limit and cursor:sub(1, 1) .. '(' .. found[limit][1] or ''
+  return row
+end
+
+-- For leat_list. The cursor is 'd' for the newest first or 'a' for the oldest first; where to begin; and how many tasks of
+-- that entry were listed before. Entries have any number of tasks, so it reads a few at a time.
+function leat.list_done(q, cursor, limit, rows)
+  local way, from, listed = cursor:match('^(%a)(%S*) ?(%d*)$')
+  local is_up, skip, size = way == 'a', number_or(listed, 0), PAGE
+  local found, wanted
+  limit = math.min(limit, 2 * PAGE)
+  repeat
+    wanted = math.max(math.ceil((limit - #rows) / size), 1)
+    found = redis.call(is_up and 'XRANGE' or 'XREVRANGE', history_key(q), from or '', is_up and '+' or '-', 'COUNT',
+      str(wanted))
+    for _, entry in ipairs(found) do
+      local lists = lists_of(entry)
+      for n = skip + 1, #lists do
+        if #rows == limit then
+          return way .. entry[1] .. ' ' .. str(n - 1)
+        end
+        rows[#rows + 1] = row_of(entry, lists[is_up and n or #lists + 1 - n])
+      end
+      from, skip, size = '(' .. entry[1], 0, #lists
+    end
+  until #found < wanted
+  return ''
 end
 
 end

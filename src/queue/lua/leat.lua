@@ -134,9 +134,9 @@ local function open(keys, wanted, group, consumer)
   }, QUEUE)
 end
 
--- A failed counter never fails a step.
+-- A failed counter never fails a step. Returns what it counts now, or an error.
 local function count(q, name, by)
-  redis.pcall('HINCRBY', q[STATS], name, by and str(by) or '1')
+  return redis.pcall('HINCRBY', q[STATS], name, by and str(by) or '1')
 end
 
 -- A number that someone may have written by hand. tonumber accepts nan and inf, too.

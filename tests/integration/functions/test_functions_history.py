@@ -26,8 +26,8 @@ def succeed(queue, count, **known):
     """Ends so many tasks, in calls of several. Returns their tids."""
     queue.add(*[{'command': 'true'}] * count)
     tasks = queue.begin('w1', count)
-    results = [queue.result(task.token, history=record(task.tid, **known)) for task in tasks]
-    assert queue.finish_many('w1', results) == ['ok'] * count
+    assert queue.finish_many('w1', [queue.result(task.token) for task in tasks],
+                             [record(task.tid, **known) for task in tasks]) == ['ok'] * count
     return [task.tid for task in tasks]
 
 
@@ -83,13 +83,65 @@ def test_tasks_that_never_ran_push_nothing_out(queue, ended):
     assert ended('tid') == [(done,)]
 
 
-@pytest.mark.parametrize('setting, least, most', [('50', 50, 50 + NODE), ('0', 0, 0), ('7d', 600, 600)])
-def test_it_is_bounded_in_number(queue, key, setting, least, most):
-    """About as many stay as conf says, the last ones; none with 0, and all of a young queue with an age."""
+def test_of_several_successes_those_are_noted_that_are_some(queue, ended):
+    """A call has the records of all its successes. One that lost its lease, or was settled before, is left out; a
+    call without any adds nothing."""
+    queue.register('w1', history=1000)
+    queue.register('w2')
+    queue.add(*[{'command': 'true'}] * 5)
+    first, other, lost, failed, last = queue.begin('w1', 5)
+    assert queue.finish('w1', other) == 'ok'
+    queue.expire(lost.token)
+    queue.scan('w2')
+    queue.begin('w2')
+    outcomes = [(first, 'success'), (other, 'success'), (lost, 'success'), (failed, 'dead'), (last, 'success')]
+    results = [queue.result(task.token, outcome, cause='exit' if outcome == 'dead' else '')
+               for task, outcome in outcomes]
+    records = [record(task.tid) for task, outcome in outcomes if outcome == 'success']
+    assert queue.finish_many('w1', results, records) == ['ok', 'gone', 'gone', 'ok', 'ok']
+    assert ended('tid') == [(last.tid,), (first.tid,), (failed.tid,)]
+    assert queue.finish_many('w1', results, records) == ['gone'] * 5
+    assert len(ended('tid')) == 3
+
+
+@pytest.mark.parametrize('together', [1, 3, 100])
+@pytest.mark.parametrize('setting, least, most', [('50', 50, 50 + NODE), ('0', 0, 0), ('7d', 399, 400)])
+def test_it_is_bounded_in_number(queue, ended, setting, least, most, together):
+    """About as many tasks stay as conf says, the last ones, however many a call ends; none with 0, and all of a
+    young queue with an age."""
     queue.register('w1', history=setting)
-    tids = [tid for _ in range(6) for tid in succeed(queue, 100)]
-    assert least <= queue.redis.xlen(key) <= most
-    assert [text(row['tid']) for row in queue.list('done')][:least] == tids[:-least - 1:-1]
+    tids = [tid for _ in range(400 // together) for tid in succeed(queue, together)]
+    kept = [tid for tid, in ended('tid')]
+    assert least <= len(kept) <= most and kept == tids[:-len(kept) - 1:-1], len(kept)
+
+
+def test_the_counter_of_successes_can_be_lost(queue, ended):
+    """If somebody deletes the queue's figures, ends are noted as before, and the number of them stays bounded."""
+    queue.register('w1', history=100)
+    succeed(queue, 90)
+    queue.redis.delete(queue.stats)
+    after = [tid for _ in range(5) for tid in succeed(queue, 90)]
+    kept = [tid for tid, in ended('tid')]
+    assert 100 <= len(kept) <= 100 + NODE and kept == after[:-len(kept) - 1:-1]
+
+
+def test_ends_that_are_no_successes_are_bounded(queue, ended):
+    """So many stay as of others, besides what Redis keeps since it deletes blocks."""
+    queue.register('w1', history=10)
+    for _ in range(3):
+        queue.add(*[{'command': 'true'}] * 100)
+        results = [queue.result(task.token, 'dead', cause='exit') for task in queue.begin('w1', 100)]
+        assert queue.finish_many('w1', results) == ['ok'] * 100
+    assert 10 <= len(ended('tid')) <= 10 + NODE
+
+
+def fill(queue, key, ages):
+    """Entries of tasks that ended so many ms ago, the first ones first, of 1 to 3 tasks. Returns the tids."""
+    tids, now = [], queue.now()
+    for n, age in enumerate(ages):
+        tids.append([f'{n + 1}-{i}' for i in range(n % 3 + 1)])
+        queue.redis.xadd(key, {'r': b''.join(record(tid) for tid in tids[-1])}, id=f'{now - age}-0')
+    return tids
 
 
 def test_it_is_bounded_in_time(queue, key):
@@ -99,13 +151,15 @@ def test_it_is_bounded_in_time(queue, key):
     def sweep():
         queue.redis.hdel(queue.stats, 'swept')
         queue.scan('w1')
-    for age in range(400, 0, -1):
-        queue.redis.xadd(key, {'r': record('1-1')}, id=f'{queue.now() - age * HOUR_MS}-0')
+    fill(queue, key, [age * HOUR_MS for age in range(400, 0, -1)])
     sweep()
     assert queue.redis.xlen(key) == 400
     queue.conf_set('history', '100h30m')
     sweep()
     assert queue.redis.xlen(key) == 100
+    queue.conf_set('history', '1m')
+    sweep()
+    assert queue.redis.xlen(key) == 0
 
 
 def test_it_is_bounded_in_bytes(queue, key, ended):
@@ -123,20 +177,21 @@ def test_it_is_bounded_in_bytes(queue, key, ended):
 def test_pages(queue, key):
     """Both orders have every record once, on pages of any size, and the oldest first begin at any time."""
     queue.register('w1', history=1000)
-    now = queue.now()
-    for i in range(450):
-        queue.redis.xadd(key, {'r': record(f'1-{i}')}, id=f'{now - 450 + i}-0')
-    order = [f'1-{i}' for i in range(450)]
+    tids = fill(queue, key, range(450, 0, -1))
+    order = [tid for some in tids for tid in some]
 
     def listed(cursor, limit):
         found = []
         while cursor:
             cursor, rows = queue.call('list', queue.group, 'done', cursor, limit)
             cursor, found = text(cursor), found + [text(pairs(row)['tid']) for row in rows]
-            assert len(rows) <= 200
+            assert len(rows) <= min(limit, 200)
         return found
-    assert listed('d+', 1000) == order[::-1] and listed('a0', 7) == order
-    assert listed(f'a{now - 50}', 100) == order[400:] and listed(f'a{now + 1}', 100) == []
+    assert listed('d+', 1000) == order[::-1] and listed('a0', 7) == order and listed('d+', 1) == order[::-1]
+    last = [tid for some in tids[400:] for tid in some]
+    [[newest, _]] = queue.redis.xrevrange(key, count=1)
+    now = int(newest.split(b'-')[0])
+    assert listed(f'a{now - 49}', 100) == last and listed(f'a{now + 1}', 100) == []
 
 
 @pytest.mark.parametrize('damage', [b'', b'\xc1', packed('1-1'), struct.pack('>BH', 0xdc, 2000), b'\x81\xa1a\xa1b',

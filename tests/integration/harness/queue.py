@@ -162,14 +162,17 @@ class Queue:
         told = [(name, value) for name, value in told.items() if value != '']
         return [token, outcome, len(told), *(part for pair in told for part in pair)]
 
-    def finish_many(self, consumer, results):
+    def finish_many(self, consumer, results, records=()):
+        """records: for the history, of each success."""
         args = [part for result in results for part in result]
+        args += ['successes', b''.join(records)] if records else []
         return [text(state) for state in self.call('finish', self.group, consumer, *args)]
 
     def finish(self, consumer, task, outcome='success', **result):
         """Finishes one attempt, a Task or a token; returns its state."""
         token = getattr(task, 'token', task)
-        return self.finish_many(consumer, [self.result(token, outcome, **result)])[0]
+        records = [result.pop('history')] if outcome == 'success' and 'history' in result else []
+        return self.finish_many(consumer, [self.result(token, outcome, **result)], records)[0]
 
     def requeue(self, consumer, died=False):
         """How many entries moved, and whether more are left."""

@@ -36,8 +36,8 @@ static void packs_texts(void **state)
     assert_int_equal(size, at + HISTORY_ITEMS - sizeof sizes / sizeof *sizes);
 }
 
-/* Goal: a record that is larger than the library takes is not packed. */
-static void refuses_what_does_not_fit(void **state)
+/* Goal: a text for which there is no room is left out, and those after it are kept. */
+static void leaves_out_what_does_not_fit(void **state)
 {
     static char text[QUEUE_HISTORY_RECORD + 1], out[QUEUE_HISTORY_RECORD];
     struct bytes items[HISTORY_ITEMS] = {{0}};
@@ -45,19 +45,22 @@ static void refuses_what_does_not_fit(void **state)
     size_t room = QUEUE_HISTORY_RECORD - 1 - (HISTORY_ITEMS - 1) - 3;
 
     (void)state;
-    items[HISTORY_COMMAND] = (struct bytes){text, room};
+    items[HISTORY_LANE] = (struct bytes){text, room};
     assert_int_equal(history_record_pack(items, out), QUEUE_HISTORY_RECORD);
-    items[HISTORY_COMMAND].size = room + 1;
-    assert_int_equal(history_record_pack(items, out), 0);
+    items[HISTORY_LANE].size = room + 1;
+    assert_int_equal(history_record_pack(items, out), 1 + HISTORY_ITEMS);
     items[HISTORY_TID] = (struct bytes){text, sizeof text};
-    assert_int_equal(history_record_pack(items, out), 0);
+    items[HISTORY_COMMAND] = (struct bytes){"true", 4};
+    size_t size = history_record_pack(items, out);
+    assert_int_equal(size, 1 + HISTORY_ITEMS + 4);
+    assert_memory_equal(out + size - 5, "\xa4true", 5);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packs_texts),
-        cmocka_unit_test(refuses_what_does_not_fit),
+        cmocka_unit_test(leaves_out_what_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

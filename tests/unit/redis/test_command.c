@@ -160,14 +160,16 @@ static void calls_workers_functions(void **state)
     };
     queue_finish_begin(&command, &queue, "h:1:n");
     queue_finish_add(&command, &result);
+    queue_finish_add_successes(&command, (struct bytes){"\x91\xa0", 2});
     const char *data = NULL;
     size_t size = 0;
     assert_int_equal(command_finish(&command, &data, &size), 0);
     static const char tail[] =
         "$4\r\ns1-0\r\n$4\r\ndead\r\n$1\r\n5\r\n$5\r\ncause\r\n$4\r\nexit\r\n"
         "$6\r\nstatus\r\n$1\r\n7\r\n$11\r\nduration_us\r\n$2\r\n12\r\n"
-        "$6\r\nstdout\r\n$3\r\no\0t\r\n$13\r\nresult_ttl_ms\r\n$3\r\n900\r\n";
-    assert_memory_equal(data, "*33\r\n", 5);
+        "$6\r\nstdout\r\n$3\r\no\0t\r\n$13\r\nresult_ttl_ms\r\n$3\r\n900\r\n"
+        "$9\r\nsuccesses\r\n$2\r\n\x91\xa0\r\n";
+    assert_memory_equal(data, "*35\r\n", 5);
     assert_memory_equal(data + size - (sizeof tail - 1), tail, sizeof tail - 1);
 
     command_free(&command);
