@@ -198,14 +198,16 @@ def test_not_utf8_everywhere(daemon, client, queue, folder, leat):
 @pytest.mark.skipif(is_sanitized(), reason='AddressSanitizer keeps what was freed')
 def test_payloads_of_running_tasks(daemon, client, queue, latch, folder):
     """The payload of a running task is in its stdin, and the daemon is as small as before."""
-    worker = daemon({'queue': {'concurrency': 3}}).wait_ready()
+    # a busy machine needs long for so many bytes
+    patient = {'redis': {'command_timeout': '10m'}, 'queue': {'concurrency': 3, 'lease': '30m'}}
+    worker = daemon(patient).wait_ready()
     xadd(client, 'command', 'true')
     wait_succeeded(queue, 1)
     before = resident_kib(worker.pid)
     for number in range(2):
         xadd(client, 'command', f'echo > {folder}/{number}; {latch.wait}; wc -c >> {folder}/size',
              'payload', b'p' * (24 << 20))
-        wait_file(folder / str(number))
+        wait_file(folder / str(number), timeout=600)
 
     wait_until(lambda: resident_kib(worker.pid) < before + 8 * 1024,
                message=lambda: f'{before} KiB before, {resident_kib(worker.pid)} KiB then')
