@@ -108,7 +108,7 @@ _leat_value() { # OPTION
 _leat_operand() { # the variables of _leat
     case $command:$topic in
     help:ini) ((position > 1)) || _leat_offer "$(_leat_keys "$program" "$current")" ;;
-    show:* | explain:* | logs:* | wait:* | cancel:* | move:* | edit:* | now:*) _leat_offer tasks ;;
+    show:* | explain:* | attach:* | logs:* | wait:* | cancel:* | move:* | edit:* | now:*) _leat_offer tasks ;;
     dead:show | dead:retry | dead:drop) _leat_offer dead ;;
     drain:* | undrain:*) _leat_offer hosts ;;
     destroy:) _leat_offer queues ;;

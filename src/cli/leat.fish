@@ -184,7 +184,7 @@ function __leat
     switch $command:$topic
         case help:ini
             test $position -gt 1; or __leat_keys $program $current
-        case 'show:*' 'explain:*' 'logs:*' 'wait:*' 'cancel:*' 'move:*' 'edit:*' 'now:*'
+        case 'show:*' 'explain:*' 'attach:*' 'logs:*' 'wait:*' 'cancel:*' 'move:*' 'edit:*' 'now:*'
             __leat_known tasks $asked
         case dead:show dead:retry dead:drop
             __leat_known dead $asked

@@ -95,7 +95,7 @@ _leat_keys() {
 _leat_operand() {
     case $command:$topic in
     help:ini) ((position > 1)) || _leat_keys ;;
-    show:* | explain:* | logs:* | wait:* | cancel:* | move:* | edit:* | now:*) _leat_known tasks ;;
+    show:* | explain:* | attach:* | logs:* | wait:* | cancel:* | move:* | edit:* | now:*) _leat_known tasks ;;
     dead:show | dead:retry | dead:drop) _leat_known dead ;;
     drain:* | undrain:*) _leat_known hosts ;;
     destroy:) _leat_queues ;;

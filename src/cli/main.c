@@ -15,7 +15,7 @@ static const struct subcommand *const subcommands[] = {
     &logs_command,    &dead_command,    &cancel_command, &move_command,    &edit_command,
     &now_command,     &pause_command,   &resume_command, &drain_command,   &undrain_command,
     &conf_command,    &doctor_command,  &init_command,   &destroy_command, &upgrade_command,
-    &try_command,     &metrics_command, &report_command,
+    &try_command,     &metrics_command, &report_command, &attach_command,
 };
 #define SUBCOMMAND_COUNT (sizeof subcommands / sizeof subcommands[0])
 

@@ -161,6 +161,12 @@ static void send_started(struct worker *worker)
     }
 }
 
+static void on_followed(void *context, const char *tid, int64_t for_ms)
+{
+    const struct worker *worker = context;
+    live_follow(worker->live, tid, for_ms);
+}
+
 static void on_up(void *context, const struct queue_renew_reply *reply, int64_t sent_ns)
 {
     struct worker *worker = context;
@@ -169,6 +175,7 @@ static void on_up(void *context, const struct queue_renew_reply *reply, int64_t 
     lease_registered(worker->lease, reply, sent_ns);
     slots_set_max_crashes(worker->slots,
                           queue_setting_number(reply, "max_crashes", DEFAULT_MAX_CRASHES));
+    queue_registered_followed(reply, on_followed, worker);
     claim_loop_up(worker->claim_loop);
     lists_up(worker->lists);
     dead_hook_retry(worker->dead_hook);
@@ -191,6 +198,7 @@ static void on_woken(void *context, const struct queue_wakeup *wakeup)
     struct worker *worker = context;
     claim_loop_wakeup(worker->claim_loop, wakeup);
     worker->renew = worker->renew || wakeup->cancel;
+    queue_wakeup_followed(wakeup, on_followed, worker);
 }
 
 static void on_renewed(void *context, const struct token_set *lost,

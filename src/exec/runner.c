@@ -520,6 +520,19 @@ void runner_set_follow(struct runner *runner, const struct attempt_follow *follo
     runner->host.follow = *follow;
 }
 
+bool runner_follow(struct runner *runner, struct attempt *attempt,
+                   struct attempt_written written[2])
+{
+    (void)runner;
+    return attempt->state != JOB_CLAIMED && child_follow(attempt->child, attempt, written);
+}
+
+void runner_unfollow(struct runner *runner, struct attempt *attempt)
+{
+    (void)runner;
+    child_unfollow(attempt->child);
+}
+
 void runner_resume(struct runner *runner, struct attempt *attempt)
 {
     (void)runner;

@@ -101,6 +101,16 @@ int runner_refuse(struct runner *runner, struct task *task, const char *reason);
 /* Sets the follower of live output for attempts that are started from now on. */
 void runner_set_follow(struct runner *runner, const struct attempt_follow *follow);
 
+/* Passes on the output of an attempt that runs already, from now on. `written` gets what it has
+ * written before to stdout and stderr, valid until the loop turns. Returns false if the attempt
+ * shares its process, or has shared it, or if its process has not started: in the last case `began`
+ * is called later. */
+bool runner_follow(struct runner *runner, struct attempt *attempt,
+                   struct attempt_written written[2]);
+
+/* Passes on no more of its output. */
+void runner_unfollow(struct runner *runner, struct attempt *attempt);
+
 /* Reads the output of an attempt again, after `wrote` has paused it. */
 void runner_resume(struct runner *runner, struct attempt *attempt);
 

@@ -349,6 +349,13 @@ void queue_await_add(struct command *command, const char *tid)
     command_add_text(command, tid);
 }
 
+void queue_follow(struct command *command, const struct queue *queue, int64_t ms, const char *id)
+{
+    begin_function(command, queue, "leat_follow", QUEUE_KEYS);
+    command_add_number(command, ms);
+    command_add_text(command, id);
+}
+
 void queue_find_begin(struct command *command, const struct queue *queue, const char *cursor)
 {
     begin_function(command, queue, "leat_find", QUEUE_KEYS);

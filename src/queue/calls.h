@@ -153,6 +153,9 @@ void queue_import_begin(struct command *command, const struct queue *queue);
  * (0: no longer), their ends are published in the streams of queue/result_streams.h. */
 void queue_await_begin(struct command *command, const struct queue *queue, int64_t ms);
 void queue_await_add(struct command *command, const char *tid);
+/* Asks the workers to send the live output of the task from now on, for `ms`. id: its tid or label.
+ */
+void queue_follow(struct command *command, const struct queue *queue, int64_t ms, const char *id);
 /* Begin, then add up to QUEUE_NAMED_MAX tids: finds which are alive, or, with the other cursor,
  * which are dead letters. */
 #define QUEUE_FIND_ALIVE "g0-0"

@@ -215,7 +215,28 @@ int queue_register_read(const redisReply *reply, struct queue_renew_reply *out)
         (reply->elements > 8 && value_number_at(reply, 8, &out->joined))) {
         return value_malformed();
     }
-    return 0;
+    out->followed = reply->elements > 9 ? value_at(reply, 9) : NULL;
+    return out->followed && !value_are_texts(out->followed) ? value_malformed() : 0;
+}
+
+/* At most so long. A worker would otherwise send for as long as somebody writes into Redis. */
+static int64_t follow_ms(const char *text)
+{
+    int64_t ms = (int64_t)strtoll(text, NULL, 10);
+    return ms < QUEUE_FOLLOW_MOST_MS ? ms : QUEUE_FOLLOW_MOST_MS;
+}
+
+void queue_registered_followed(const struct queue_renew_reply *reply,
+                               void (*entry)(void *context, const char *tid, int64_t for_ms),
+                               void *context)
+{
+    const redisReply *followed = reply->followed;
+    for (size_t i = 0; followed && i + 1 < followed->elements; i += 2) {
+        int64_t for_ms = follow_ms(value_text_at(followed, i));
+        if (for_ms > 0) {
+            entry(context, value_text_at(followed, i + 1), for_ms);
+        }
+    }
 }
 
 int64_t queue_setting_number(const struct queue_renew_reply *reply, const char *name,
@@ -361,16 +382,46 @@ static int64_t joined_in(const char *why)
                : 0;
 }
 
+/* In a wakeup "follow MS TID": the tid, and MS in *for_ms. NULL: it is another one. */
+static const char *followed_in(const char *why, int64_t *for_ms)
+{
+    static const char head[] = "follow ";
+    if (!why || strncmp(why, head, sizeof head - 1) != 0) {
+        return NULL;
+    }
+    const char *tid = strchr(why + sizeof head - 1, ' ');
+    *for_ms = follow_ms(why + sizeof head - 1);
+    return tid && *for_ms > 0 ? tid + 1 : NULL;
+}
+
+/* The reason in an entry, whose fields are one pair. */
+static const char *why_at(const redisReply *entries, size_t index)
+{
+    return value_text_at(value_at(value_at(entries, index), 1), 1);
+}
+
+void queue_wakeup_followed(const struct queue_wakeup *wakeup,
+                           void (*entry)(void *context, const char *tid, int64_t for_ms),
+                           void *context)
+{
+    for (size_t i = 0; wakeup->entries && i < wakeup->entries->elements; i++) {
+        int64_t for_ms;
+        const char *tid = followed_in(why_at(wakeup->entries, i), &for_ms);
+        if (tid) {
+            entry(context, tid, for_ms);
+        }
+    }
+}
+
 static void read_rung(const redisReply *entries, struct queue_wakeup *wakeup)
 {
     bool missed = entries->elements >= QUEUE_WAKEUPS_KEPT;
-    *wakeup = (struct queue_wakeup){missed, missed, missed, missed, 0};
+    *wakeup = (struct queue_wakeup){missed, missed, missed, missed, 0, entries};
     for (size_t i = 0; i < entries->elements; i++) {
-        /* The fields are one pair. */
-        const char *why = value_text_at(value_at(value_at(entries, i), 1), 1);
-        int64_t joined = joined_in(why);
-        if (joined > 0) {
-            wakeup->joined = joined;
+        const char *why = why_at(entries, i);
+        int64_t joined = joined_in(why), for_ms;
+        if (joined > 0 || followed_in(why, &for_ms)) {
+            wakeup->joined = joined > 0 ? joined : wakeup->joined;
             continue;
         }
         bool cancel = why && strcmp(why, "cancel") == 0;

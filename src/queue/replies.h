@@ -53,6 +53,7 @@ struct queue_renew_reply {
     const char *wakeup_id;
     const struct redisReply *settings; /* array of texts: name and value of each setting in force */
     int64_t joined;                    /* the number of the newest worker; 0: unknown */
+    const struct redisReply *followed; /* for queue_registered_followed; NULL: an older library */
 };
 int queue_renew_read(const struct redisReply *reply, struct queue_renew_reply *out);
 int queue_register_read(const struct redisReply *reply, struct queue_renew_reply *out);
@@ -103,12 +104,21 @@ struct queue_wakeup {
     bool pause;  /* an operator has paused, drained, or ended that; startable and settings are set,
                     too */
     bool cancel; /* a running task is to be ended at once */
-    int64_t joined; /* the number of the newest worker; 0: no worker has come */
+    int64_t joined;                   /* the number of the newest worker; 0: no worker has come */
+    const struct redisReply *entries; /* in the reply: for queue_wakeup_followed */
 };
 /* Copies the last id of an XREAD reply to id. Returns 1 if there was one, 0 for nil, −1 if
  * malformed. */
 int queue_listen_read(const struct redisReply *reply, char *id, size_t id_size,
                       struct queue_wakeup *wakeup);
+
+/* Call `entry` with each task that somebody follows for so long from now on. */
+void queue_registered_followed(const struct queue_renew_reply *reply,
+                               void (*entry)(void *context, const char *tid, int64_t for_ms),
+                               void *context);
+void queue_wakeup_followed(const struct queue_wakeup *wakeup,
+                           void (*entry)(void *context, const char *tid, int64_t for_ms),
+                           void *context);
 
 struct queue_requeue_reply {
     int64_t moved;

@@ -39,7 +39,8 @@ extern const struct subcommand enqueue_command, import_command, status_command, 
     show_command, explain_command, dead_command, cancel_command, pause_command, resume_command,
     drain_command, undrain_command, wait_command, run_command, logs_command, conf_command,
     doctor_command, init_command, try_command, upgrade_command, move_command, now_command,
-    edit_command, destroy_command, export_command, metrics_command, report_command, top_command;
+    edit_command, destroy_command, export_command, metrics_command, report_command, top_command,
+    attach_command;
 
 /* The last exit codes in the help of a command that calls Redis. */
 #define CLI_EXITS                                                                                  \

@@ -25,7 +25,7 @@ static const char help[] =
     "fails. It is tried once unless --max-attempts is given, but runs again if its\n"
     "worker is lost. If no worker can start it, stderr says why, and leat waits.\n"
     "Ctrl-C or SIGTERM cancels the task and waits for its end; a second signal leaves\n"
-    "the task running.\n"
+    "the task running, and leat attach follows it again.\n"
     "\n"
     "A single argument is a shell line. Several arguments are a program and its\n"
     "arguments; leat quotes each of them for the shell. Options end where the command\n"

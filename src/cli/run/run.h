@@ -1,5 +1,5 @@
 /*
- * leat run: functions that its parts share.
+ * leat run and leat attach: functions that they share.
  */
 #ifndef LEAT_CLI_RUN_RUN_H
 #define LEAT_CLI_RUN_RUN_H
@@ -26,5 +26,19 @@ void run_catch_signals(void);
  * run_catch_signals cancels the task, a second one leaves it running. expires: the task does if it
  * does not start in time; without a worker, this ends it then. Returns the exit status. */
 int run_follow(struct cli *cli, const char *tid, bool expires);
+
+/* How a task is followed that is not the caller's own. */
+struct run_watch {
+    /* Writes output of the task: 1 is stdout, 2 is stderr. Returns 0, or an exit status after
+     * printing the error. NULL: the bytes go to leat's own stdout and stderr. */
+    int (*write)(void *context, int number, struct bytes data, int64_t attempt);
+    void *context;
+    bool ended; /* set if the task has ended */
+};
+
+/* Follows the task as run_follow does, but asks its worker for the output, and never cancels it:
+ * signals since run_catch_signals, or a closed output, only end the following. id: its tid or
+ * label. */
+int run_attach(struct cli *cli, const char *id, struct run_watch *watch);
 
 #endif

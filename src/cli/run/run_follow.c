@@ -1,11 +1,13 @@
 /*
- * leat run: follows the task. It writes the output, waits for the result, and cancels on signals.
+ * leat run and leat attach: follows the task. It writes the output and waits for the result. leat
+ * run cancels the task on signals.
  */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,14 +24,17 @@
 #include "view/moment.h"
 #include "view/reply_fields.h"
 
-#define ENTRIES 64     /* per read */
-#define BLOCK_MS 20000 /* of a read: afterwards a dead connection is noticed */
-#define CHECK_MS 60000 /* between checks that the task still exists */
-#define CANCEL_MS 1000 /* between tries to cancel it */
+#define ENTRIES 64            /* per read */
+#define BLOCK_MS 20000        /* of a read: afterwards a dead connection is noticed */
+#define CHECK_MS 60000        /* between checks that the task still exists */
+#define CANCEL_MS 1000        /* between tries to cancel it */
+#define FOLLOW_MS 60000       /* for which its worker is asked for output */
+#define FOLLOW_AGAIN_MS 20000 /* after which it is asked again */
 
 struct follow {
     struct cli *cli;
     const char *tid;
+    struct run_watch *watch; /* NULL: the task is leat's own, and asks for live output */
     struct retry retry;
     struct command command;
     char last[QUEUE_CURSOR_SIZE];   /* id of the last output entry that was read */
@@ -45,7 +50,9 @@ struct follow {
     int64_t block_ms;               /* of that read */
     int64_t cancel_ns;              /* time of the next try to cancel */
     int64_t checked_ns;
-    int64_t expires_ns; /* if it has not started by then, it has to be checked; INT64_MAX: never */
+    int64_t followed_ns; /* time of the next question for output */
+    int failed;          /* exit status of a failed write of the watch */
+    int64_t expires_ns;  /* if it has not started by then, it has to be checked; INT64_MAX: never */
     struct stall stall;
 };
 
@@ -136,16 +143,21 @@ static void count_pending(const struct follow *follow)
     (void)sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
-/* The first signal cancels the task, a further one leaves it running. */
+/* The first signal cancels the task, a further one leaves it running. A task that is only watched
+ * is left running by the first one. */
 static void take_signals(struct follow *follow)
 {
     count_pending(follow);
     if (signals == follow->signals) {
         return;
     }
-    if (follow->signals > 0 || signals > 1) {
+    if (follow->watch) {
+        cli_error("task %s goes on; leat cancel stops it", follow->tid);
+        follow->left = true;
+    } else if (follow->signals > 0 || signals > 1) {
         cli_error("task %s is left running%s", follow->tid,
-                  follow->asked ? "; it is being cancelled" : "; leat cancel stops it");
+                  follow->asked ? "; it is being cancelled"
+                                : "; leat cancel stops it, leat attach follows it");
         follow->left = true;
     } else {
         cli_error("cancelling task %s; interrupt again to leave it running", follow->tid);
@@ -175,23 +187,32 @@ static bool write_some(const struct follow *follow, int number, const char **dat
     return true;
 }
 
-/* Cancels the task, because the reader of its output has gone. */
+/* Cancels the task, because the reader of its output has gone. A task that is only watched goes on.
+ */
 static void lose_reader(struct follow *follow, int number)
 {
     if (errno != EPIPE) {
         cli_error("cannot write the output: %s", strerror(errno));
     }
     follow->closed[number] = true;
-    if (!follow->asked) {
+    if (follow->watch) {
+        follow->left = true;
+    } else if (!follow->asked) {
         cancel(follow);
     }
 }
 
 static void write_out(struct follow *follow, int number, struct bytes data)
 {
+    const struct run_watch *watch = follow->watch;
     const char *at = data.data;
     size_t left = data.size;
 
+    if (watch && watch->write && data.size > 0) {
+        follow->failed = watch->write(watch->context, number, data, follow->attempt);
+        follow->left = follow->left || follow->failed != EX_OK;
+        left = 0;
+    }
     for (take_signals(follow); left > 0 && !follow->left && !follow->closed[number];
          take_signals(follow)) {
         if (!write_some(follow, number, &at, &left)) {
@@ -241,9 +262,11 @@ static void report_end(struct follow *follow, const struct redisReply *fields)
     }
 }
 
-/* Output of another run of the task begins. */
-static void begin_run(struct follow *follow, int64_t attempt, int64_t fence, struct bytes worker)
+/* Output of another run of the task begins. What a watched task wrote long before is not missed. */
+static void begin_run(struct follow *follow, int64_t attempt, int64_t fence, struct bytes worker,
+                      int64_t offset)
 {
+    bool is_late = follow->watch && follow->fence == 0 && offset > 0;
     char name[256];
 
     bytes_copy(worker, name, sizeof name);
@@ -253,8 +276,12 @@ static void begin_run(struct follow *follow, int64_t attempt, int64_t fence, str
     }
     follow->attempt = attempt;
     follow->fence = fence;
-    follow->offset = 0;
+    follow->offset = is_late ? offset : 0;
     follow->told = false;
+    if (is_late) {
+        cli_error("task %s: its first %lld bytes of output are not shown", follow->tid,
+                  (long long)offset);
+    }
 }
 
 static void take_output(struct follow *follow, const struct queue_entry *entry)
@@ -270,7 +297,7 @@ static void take_output(struct follow *follow, const struct queue_entry *entry)
     }
     if (fence > follow->fence) {
         begin_run(follow, fields_number(fields, "attempt", 0), fence,
-                  fields_bytes(fields, "worker"));
+                  fields_bytes(fields, "worker"), offset);
     }
     take_data(follow, offset, (int)fields_number(fields, "fd", 0), fields_bytes(fields, "data"));
     if (fields_bytes(fields, "ended").size > 0) {
@@ -382,6 +409,36 @@ static void check_task(struct follow *follow)
     (void)await_tasks(follow->cli, &id, 1, clock_boot_ns(), &events, &left);
 }
 
+/* Asks for the task's output. Its worker may have changed, or have been without Redis. Returns the
+ * tid for free(), or NULL as a step that failed. */
+static char *ask_worker(struct follow *follow, const char *id)
+{
+    struct redisReply *reply;
+    struct bytes tid;
+    char *copy;
+
+    queue_follow(&follow->command, &follow->cli->queue, FOLLOW_MS, id);
+    reply = retry_call(&follow->retry, follow->cli, &follow->command, 3);
+    if (!reply) {
+        return NULL;
+    }
+    tid = fields_value(reply->element[2]);
+    copy = strndup(tid.data, tid.size);
+    follow->retry.status = copy ? follow->retry.status : cli_no_memory();
+    follow->followed_ns = clock_boot_ns() + FOLLOW_AGAIN_MS * CLOCK_NS_PER_MS;
+    freeReplyObject(reply);
+    return copy;
+}
+
+/* Returns -1 as a step that failed. */
+static int ask_again(struct follow *follow)
+{
+    char *tid = ask_worker(follow, follow->tid);
+
+    free(tid);
+    return tid ? 0 : -1;
+}
+
 static bool is_check_due(const struct follow *follow)
 {
     int64_t now_ns = clock_boot_ns();
@@ -397,6 +454,7 @@ static int reconnect(struct follow *follow)
     int status = retry_reconnect(&follow->retry, follow->cli);
 
     follow->reading = false;
+    follow->followed_ns = 0; /* its worker may have lost the question, too */
     if (status == RETRY_SIGNAL) {
         return 0;
     }
@@ -421,7 +479,13 @@ static int step(struct follow *follow)
     if (is_to_be_cancelled(follow) && clock_boot_ns() >= follow->cancel_ns) {
         cancel(follow);
     }
-    count = ended ? read_rest(follow) : read_next(follow);
+    count = 0;
+    if (follow->watch && !ended && clock_boot_ns() >= follow->followed_ns && !follow->reading) {
+        count = ask_again(follow);
+    }
+    if (count == 0) {
+        count = ended ? read_rest(follow) : read_next(follow);
+    }
     if (count < 0) {
         if (follow->retry.error != REDIS_ERROR_NONE) {
             cli_disconnect(follow->cli);
@@ -430,13 +494,40 @@ static int step(struct follow *follow)
     }
     retry_recovered(&follow->retry);
     follow->done = ended && count == 0;
-    if (!ended && count == 0 && is_check_due(follow)) {
+    /* the result of a task that is not leat's own is kept only if that is said again in time */
+    if (!ended && (count == 0 || follow->watch) && is_check_due(follow)) {
         check_task(follow);
     }
     if (!ended && count == 0 && !is_running(follow) && stall_is_due(&follow->stall)) {
         stall_check(&follow->stall, follow->cli);
     }
     return 0;
+}
+
+/* Returns the exit status. */
+static int follow_to_end(struct follow *follow)
+{
+    int status;
+
+    do {
+        status = step(follow);
+    } while (status == 0 && !follow->done && !follow->left);
+    command_free(&follow->command);
+    if (status != 0 && !follow->ended) {
+        cli_error("task %s %sgoes on; its output is not shown here, and leat show %s tells how it "
+                  "ends",
+                  follow->tid, follow->watch ? "" : "was added and ", follow->tid);
+    }
+    if (status != 0 || follow->closed[STDOUT_FILENO] || follow->closed[STDERR_FILENO]) {
+        return RUN_FAILED;
+    }
+    if (follow->failed != EX_OK || follow->left) {
+        return follow->failed != EX_OK ? follow->failed : RUN_CANCELLED;
+    }
+    if (*follow->text) {
+        cli_error("task %s: %s", follow->tid, follow->text);
+    }
+    return follow->status;
 }
 
 int run_follow(struct cli *cli, const char *tid, bool expires)
@@ -450,26 +541,42 @@ int run_follow(struct cli *cli, const char *tid, bool expires)
         .checked_ns = clock_boot_ns(),
         .expires_ns = expires ? 0 : INT64_MAX, /* the first check tells */
     };
-    int status;
 
     block_signals(&before);
-    do {
-        status = step(&follow);
-    } while (status == 0 && !follow.done && !follow.left);
-    command_free(&follow.command);
-    if (status != 0 && !follow.ended) {
-        cli_error("task %s was added and goes on; its output is not shown here, and leat show %s "
-                  "tells how it ends",
-                  tid, tid);
+    return follow_to_end(&follow);
+}
+
+/* Asks for the output before the first check: a task that is found alive then sends it. */
+int run_attach(struct cli *cli, const char *id, struct run_watch *watch)
+{
+    sigset_t before;
+    struct follow follow = {
+        .cli = cli,
+        .watch = watch,
+        .retry = {.what = "cannot follow the task", .deadline_ns = INT64_MAX, .mask = &before},
+        .last = QUEUE_FROM_START,
+        .expires_ns = INT64_MAX, /* the check tells */
+    };
+    char *tid;
+    int status = RUN_FAILED;
+
+    block_signals(&before);
+    tid = ask_worker(&follow, id);
+    while (!tid && follow.retry.error != REDIS_ERROR_NONE && follow.retry.status == EX_OK) {
+        cli_disconnect(cli);
+        if (retry_reconnect(&follow.retry, cli) != 0) {
+            break;
+        }
+        tid = ask_worker(&follow, id);
     }
-    if (status != 0 || follow.closed[STDOUT_FILENO] || follow.closed[STDERR_FILENO]) {
-        return RUN_FAILED;
+    if (tid) {
+        follow.tid = tid;
+        check_task(&follow);
+        status = follow_to_end(&follow);
+        watch->ended = follow.done;
+    } else {
+        command_free(&follow.command);
     }
-    if (follow.left) {
-        return RUN_CANCELLED;
-    }
-    if (*follow.text) {
-        cli_error("task %s: %s", tid, follow.text);
-    }
-    return follow.status;
+    free(tid);
+    return status;
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/timer.h"
+#include "daemon/report/followed.h"
 #include "queue/result_streams.h"
 #include "redis/error.h"
 
@@ -49,6 +50,9 @@ struct live_task {
     char *tid;
     int64_t number, fence; /* of the attempt */
     int64_t offset, dropped;
+    int64_t until_ns; /* somebody follows it until then; INT64_MAX: it asks for live output */
+    int64_t sent[2];  /* bytes of stdout and stderr that were kept or dropped */
+    bool silent;      /* nobody follows it now */
     struct live_chunks queued, in_flight;
     size_t bytes; /* the cost of `queued` */
     bool blocked; /* its process is not read */
@@ -64,6 +68,7 @@ struct live {
     size_t ended, blocked;         /* numbers of such tasks */
     int64_t progress_ns;           /* when Redis last took a chunk, or the first one was queued */
     int64_t ticked_ns;
+    struct followed followed;
     bool refused;       /* Redis refused a chunk in this session, and the log says so */
     struct timer tick;  /* the next write */
     struct timer stall; /* runs while processes are blocked */
@@ -125,6 +130,7 @@ static struct live_task *add_task(struct live *live, struct attempt *attempt)
     task->tid = tid;
     task->number = attempt->task->attempt;
     task->fence = attempt->task->fence;
+    task->until_ns = attempt->task->live ? INT64_MAX : followed_until(&live->followed, tid);
     TAILQ_INIT(&task->queued);
     TAILQ_INIT(&task->in_flight);
     TAILQ_INSERT_TAIL(&live->tasks, task, link);
@@ -203,8 +209,9 @@ static int send_first(struct live_task *task)
     struct live *live = task->live;
     struct chunk *chunk = TAILQ_FIRST(&task->queued);
     chunk->output.data = (struct bytes){chunk->data.data, chunk->data.size};
+    bool brief = chunk->output.verdict || task->until_ns != INT64_MAX;
     queue_output(&live->worker->command, live->worker->queue, &chunk->output,
-                 chunk->output.verdict ? KEEP_ENDED_MS : KEEP_RUNNING_MS);
+                 brief ? KEEP_ENDED_MS : KEEP_RUNNING_MS);
     if (session_send(live->worker->session, on_sent, task)) {
         return -1;
     }
@@ -361,14 +368,25 @@ static void on_stall(void *context)
     }
 }
 
+/* Stops passing on output that nobody follows any longer. */
+static bool is_over(struct live_task *task)
+{
+    if (!task->silent && task->until_ns != INT64_MAX && clock_boot_ns() >= task->until_ns) {
+        task->silent = true;
+        runner_unfollow(task->live->runner, task->attempt);
+    }
+    return task->silent;
+}
+
 static bool on_output(void *context, struct attempt *attempt, int number, const void *data,
                       size_t size)
 {
     struct live *live = context;
     struct live_task *task = attempt->owner;
-    if (!task) {
+    if (!task || is_over(task)) {
         return true;
     }
+    task->sent[number - 1] += (int64_t)size;
     bool stalled = is_stalled(live);
     if (!data || live->bytes + size > DROP_MOST || (stalled && is_full(task))) {
         drop(task, size);
@@ -384,13 +402,81 @@ static bool on_output(void *context, struct attempt *attempt, int number, const 
     return false;
 }
 
+static void add_start(struct live_task *task)
+{
+    struct chunk *chunk = add_chunk(task);
+    if (chunk) {
+        chunk->output.worker = task->live->worker->consumer;
+    }
+}
+
 static void on_started(void *context, struct attempt *attempt)
 {
-    struct live *live = context;
-    struct live_task *task = add_task(live, attempt);
-    struct chunk *chunk = task ? add_chunk(task) : NULL;
-    if (chunk) {
-        chunk->output.worker = live->worker->consumer;
+    struct live_task *task = add_task(context, attempt);
+    if (task) {
+        add_start(task);
+    }
+}
+
+/* ---- following tasks that do not ask for live output ---- */
+
+static bool is_wanted(void *context, const struct task *task)
+{
+    const struct live *live = context;
+    return clock_boot_ns() < followed_until(&live->followed, task->tid);
+}
+
+/* Keeps what the attempt has written while nobody followed it, as far as the runner has it. Bytes
+ * of stdout come before those of stderr: in which order they were written is not known. */
+static void catch_up(struct live_task *task, const struct attempt_written written[2])
+{
+    size_t most = task->live->bytes < ALL_MOST ? TASK_MOST : 0, shown[2];
+    for (int i = 0; i < 2; i++) {
+        size_t missing = (size_t)(written[i].total - task->sent[i]);
+        shown[i] = missing < written[i].tail.size ? missing : written[i].tail.size;
+        shown[i] = shown[i] < most ? shown[i] : most;
+        drop(task, missing - shown[i]);
+        task->sent[i] = written[i].total;
+    }
+    add_start(task);
+    for (int i = 0; i < 2; i++) {
+        const struct bytes *tail = &written[i].tail;
+        if (shown[i] > 0) {
+            keep(task, i + 1, tail->data + tail->size - shown[i], shown[i]);
+        }
+    }
+}
+
+static void follow_attempt(struct live *live, struct attempt *attempt, int64_t until_ns)
+{
+    struct live_task *task = attempt->owner;
+    struct attempt_written written[2];
+    if (task && !task->silent) {
+        task->until_ns = task->until_ns > until_ns ? task->until_ns : until_ns;
+        return;
+    }
+    if (!runner_follow(live->runner, attempt, written)) {
+        return;
+    }
+    task = task ? task : add_task(live, attempt);
+    if (!task) {
+        runner_unfollow(live->runner, attempt);
+        return;
+    }
+    task->silent = false;
+    task->until_ns = until_ns;
+    catch_up(task, written);
+}
+
+void live_follow(struct live *live, const char *tid, int64_t for_ms)
+{
+    int64_t until_ns = clock_boot_ns() + for_ms * CLOCK_NS_PER_MS;
+    followed_add(&live->followed, tid, until_ns);
+    for (struct attempt *attempt = runner_first(live->runner); attempt;
+         attempt = LIST_NEXT(attempt, link)) {
+        if (strcmp(attempt->task->tid, tid) == 0) {
+            follow_attempt(live, attempt, until_ns);
+        }
     }
 }
 
@@ -423,7 +509,8 @@ struct live *live_new(struct worker_context *worker, struct runner *runner)
     if (!live) {
         return NULL;
     }
-    const struct attempt_follow follow = {.began = on_started, .wrote = on_output, .context = live};
+    const struct attempt_follow follow = {
+        .wanted = is_wanted, .began = on_started, .wrote = on_output, .context = live};
     live->worker = worker;
     live->runner = runner;
     TAILQ_INIT(&live->tasks);

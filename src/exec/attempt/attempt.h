@@ -69,8 +69,11 @@ struct claimed_task {
     uint64_t renewal; /* of a task that runs again in the same attempt; 0 for all others */
 };
 
-/* Callbacks for live output: for tasks that ask for it (task->live) and do not share a process. */
+/* Callbacks for live output: for tasks that ask for it (task->live), or are wanted when they start,
+ * and do not share a process. */
 struct attempt_follow {
+    /* Whether somebody follows the task, although it does not ask for it. NULL: nobody does. */
+    bool (*wanted)(void *context, const struct task *task);
     void (*began)(void *context, struct attempt *attempt);
     /* The task has written `size` bytes to stdout (1) or stderr (2). data is NULL for bytes beyond
      * its limit, which are dropped. Returns false to pause: nothing more is read until
@@ -79,6 +82,13 @@ struct attempt_follow {
     bool (*wrote)(void *context, struct attempt *attempt, int number, const void *data,
                   size_t size);
     void *context;
+};
+
+/* What an attempt has written to stdout or stderr. */
+struct attempt_written {
+    int64_t total; /* bytes that were read */
+    struct bytes
+        tail; /* the last of them, or what was written before by other tasks, and of them */
 };
 
 /* Sets up the attempt of a task that was claimed and has not started. */

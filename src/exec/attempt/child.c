@@ -114,6 +114,13 @@ static void settle(struct child *child)
     child->wait_s = child->wait_s * 2 < longest_s ? child->wait_s * 2 : longest_s;
 }
 
+bool child_is_followed(const struct child_host *host, const struct task *task)
+{
+    const struct attempt_follow *follow = &host->follow;
+    return follow->wrote &&
+           (task->live || (follow->wanted && follow->wanted(follow->context, task)));
+}
+
 static void start_settle(struct child *child)
 {
     child->settle_ns = clock_boot_ns() + SETTLE_MS * CLOCK_NS_PER_MS;
@@ -307,7 +314,7 @@ struct child *child_new(struct child_host *host, const struct claimed_task *task
     child->count = 1;
     child->needs_verdict = host->config->task.resident;
     child->batch = host->config->task.batch > 1 || child->needs_verdict;
-    child->live = count == 1 && tasks[0].task->live && host->follow.wrote;
+    child->live = count == 1 && child_is_followed(host, tasks[0].task);
     attempt_init(&child->attempt, &tasks[0]);
     child->attempt.child = child;
     if (count > 1 && add_others(child, tasks, count)) {

@@ -41,6 +41,11 @@ void child_exited(struct child *child, const siginfo_t *exit);
 /* Reads output again that a follower had paused. */
 void child_resume(struct child *child);
 
+/* See runner_follow and runner_unfollow. */
+bool child_follow(struct child *child, const struct attempt *attempt,
+                  struct attempt_written written[2]);
+void child_unfollow(struct child *child);
+
 /* Passes renewed leases on to the guards. */
 void child_renew(struct child *child);
 

@@ -160,6 +160,9 @@ struct child {
 /* Reports the home_error of a start, see exec/start/spawn.h; 0 does nothing. */
 void child_note_home(struct child *child, int error);
 
+/* Whether the output of a task that starts now is to be followed, if it has its process alone. */
+bool child_is_followed(const struct child_host *host, const struct task *task);
+
 /* A stream was read. The child may be gone afterwards. */
 void child_was_read(struct child *child);
 

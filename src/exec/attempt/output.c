@@ -114,6 +114,7 @@ bool output_read(struct output *output, void *scratch, size_t scratch_size, size
         return false;
     }
     output->got = (size_t)size;
+    output->total += size;
     keep_tail(output, scratch, (size_t)size, tail_limit);
     return true;
 }

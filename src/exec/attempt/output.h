@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buffer.h"
 #include "queue/task.h"
@@ -17,6 +18,7 @@ struct output {
     struct buffer tail; /* the last bytes, at least tail_limit of them */
     struct buffer rest; /* for the caller: what was read and not passed on yet */
     size_t got;         /* how many bytes of the scratch buffer the last read has filled */
+    int64_t total; /* bytes that were read, since output_open or since the caller set it to 0 */
 };
 
 /* The receiver of lines. */

@@ -312,7 +312,9 @@ static void begin_output(struct child *child, struct attempt *attempt)
     const struct task *task = attempt ? attempt->task : NULL;
     int64_t credit = outlet->credit, counted_ns = outlet->counted_ns;
     enum config_output_to to = outlet->to;
-    child->live = task && task->live && host->follow.wrote;
+    child->live = task && child_is_followed(host, task);
+    child->streams.list[STREAM_OUTPUT].output.total = 0;
+    child->streams.list[STREAM_ERROR].output.total = 0;
     outlet_end(outlet);
     outlet_begin(outlet, host->config, task, child->live, counted_ns);
     outlet->credit = credit < outlet->credit ? credit : outlet->credit;

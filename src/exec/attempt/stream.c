@@ -508,6 +508,24 @@ void child_resume(struct child *child)
     }
 }
 
+bool child_follow(struct child *child, const struct attempt *attempt,
+                  struct attempt_written written[2])
+{
+    bool alone = child->resident ? resident_only(child) == attempt && !attempt->in_hand.beside
+                                 : child->count == 1;
+    child->live = child->live || (alone && child->host->follow.wrote);
+    for (int i = 0; i < 2; i++) {
+        const struct output *output = &child->streams.list[STREAM_OUTPUT + i].output;
+        written[i] = (struct attempt_written){output->total, buffer_bytes(&output->tail)};
+    }
+    return alone && child->live && !child->checking;
+}
+
+void child_unfollow(struct child *child)
+{
+    child->live = false;
+}
+
 bool streams_are_blocked(const struct child *child)
 {
     return has_rest(&child->streams.list[STREAM_OUTPUT].output) ||

@@ -38,8 +38,8 @@ register_all({
 register_all({
   'leat_claim', leat.claim, 'leat_renew', leat.renew, 'leat_register', leat.register, 'leat_init', leat.init,
   'leat_finish', leat.finish, 'leat_requeue', leat.requeue_consumer, 'leat_cancel', leat.cancel,
-  'leat_gate', leat.set_pause, 'leat_conf', leat.conf, 'leat_await', leat.await, 'leat_dead_retry', leat.dead_retry,
-  'leat_dead_drop', leat.dead_drop, 'leat_lists_turn', leat.lists_turn,
+  'leat_gate', leat.set_pause, 'leat_conf', leat.conf, 'leat_await', leat.await, 'leat_follow', leat.follow,
+  'leat_dead_retry', leat.dead_retry, 'leat_dead_drop', leat.dead_drop, 'leat_lists_turn', leat.lists_turn,
   'leat_tell', leat.tell, 'leat_repair', leat.repair, 'leat_once', leat.once,
 }, { 'allow-oom' })
 register_all({

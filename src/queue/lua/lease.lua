@@ -326,7 +326,8 @@ end
 -- as for leat_renew.
 -- Reply: PROTOCOL, now ms, lease ms, lost tokens, cancelled tokens, more (1: call again), the id of the last
 -- wakeup, {name, value …} of these settings as they are in force, the number of the newest worker, which the worker
--- then tells as "joined" in its heartbeat, as it does with the number of a wakeup 'joined NUMBER'.
+-- then tells as "joined" in its heartbeat, as it does with the number of a wakeup 'joined NUMBER', and {ms, tid …}
+-- of tasks that somebody follows for so long from now on (see leat_follow).
 -- Safe to stop: each step finds what an earlier call has done.
 function leat.register(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
@@ -353,10 +354,10 @@ function leat.register(keys, args)
     leat.has_returned(q, q.consumer)
   end
   leat.offer_if_freed(q)
-  local last = redis.call('XREVRANGE', q[BELL], '+', '-', 'COUNT', '1')
+  local last = redis.call('XREVRANGE', q[BELL], '+', '-', 'COUNT', WAKEUPS_KEPT)
   return {
     PROTOCOL, q.now_text, leat.read_lease(q), lost, cancelled, more and 1 or 0, last[1] and last[1][1] or '0-0',
-    settings_in_force(q, args, 5, last_default), leat.newest(q),
+    settings_in_force(q, args, 5, last_default), leat.newest(q), leat.followed(q, last),
   }
 end
 

@@ -7,8 +7,8 @@ local HEAD_BYTES = 4096 -- that a dead letter keeps of a task that is too large
 local MOST_VALUES = 2 * (MAX_FIELDS + 20) -- of a waiting task: its own fields and leat's
 
 -- Wakes all workers. why: due, lanes or conf (something may be startable earlier than they know), gate (pause or
--- drain has changed), cancel (a running task is to be ended), joined and a number (a new worker). A reader that finds
--- as many wakeups as are kept must assume that it missed one of each kind.
+-- drain has changed), cancel (a running task is to be ended), joined and a number (a new worker), follow and
+-- what leat_follow says. A reader that finds as many wakeups as are kept must assume that it missed one of each kind.
 function leat.wake_workers(q, why)
   redis.call('XADD', q[BELL], 'MAXLEN', WAKEUPS_KEPT, '*', 'why', why)
 end

@@ -119,6 +119,41 @@ function leat.await(keys, args)
   return reply
 end
 
+-- leat_follow: asks for the live output of a task, as if it had the field live. Whichever worker runs it sends what
+-- the task writes from now on, and before it the end of what it has written.
+-- KEYS: all.
+-- ARGV: for how long (ms, at most FOLLOW_MOST_MS), the tid or label of the task.
+-- Reply: PROTOCOL, now ms, the tid.
+-- All workers learn it, by a wakeup 'follow MS TID', since any of them may start the task meanwhile; and so does a
+-- worker that registers soon after it. Nothing else is kept, so the caller repeats the call before the time is over,
+-- and a caller that dies is forgotten.
+-- Safe to stop: one write.
+function leat.follow(keys, args)
+  local q = open(keys, ALL_KEYS)
+  local ms, tid = number_arg(args[1], 'the time'), leat.tid_of(q, args[2] or '')
+  if ms > FOLLOW_MOST_MS then
+    fail('BADARG the time is longer than ' .. str(FOLLOW_MOST_MS) .. ' ms')
+  end
+  if ms > 0 and is_tid(tid) then
+    leat.wake_workers(q, 'follow ' .. str(ms) .. ' ' .. tid)
+  end
+  return { PROTOCOL, q.now_text, tid }
+end
+
+-- {ms, tid …} of the tasks that somebody follows, and for how long still, as far as the wakeups that are kept tell.
+function leat.followed(q, wakeups)
+  local list = {}
+  for _, wakeup in ipairs(wakeups) do
+    local ms, tid = tostring(wakeup[2][2]):match('^follow (%d+) (%S+)$')
+    local left = ms and #ms <= MAX_DIGITS and wakeup[1]:match('^%d+') + ms - q.now or 0
+    if left > 0 then
+      list[#list + 1] = str(left)
+      list[#list + 1] = tid
+    end
+  end
+  return list
+end
+
 -- leat_output: adds one entry to a task's live output.
 -- KEYS: {queue}:output:TID.
 -- ARGV: for how long to keep the stream from now on (ms), then name and value of each field.

@@ -18,9 +18,10 @@
 #define QUEUE_HISTORY_MOST 100000 /* ended tasks that a queue keeps at most */
 #define QUEUE_HISTORY_RECORD 4096 /* bytes of the record of an ended task, at most */
 #define QUEUE_WAKEUPS_KEPT 16     /* entries of the wakeup stream; older ones are gone */
-#define QUEUE_MIN_LEASE_MS 1000   /* a shorter lease is refused */
-#define QUEUE_DEFAULT_LEASE_S 60  /* of a queue */
-#define QUEUE_DEFAULT_BURST 1     /* of a rate: one task at a time */
+#define QUEUE_FOLLOW_MOST_MS 600000 /* for which one call of leat_follow asks at most */
+#define QUEUE_MIN_LEASE_MS 1000     /* a shorter lease is refused */
+#define QUEUE_DEFAULT_LEASE_S 60    /* of a queue */
+#define QUEUE_DEFAULT_BURST 1       /* of a rate: one task at a time */
 #define QUEUE_DEFAULT_MAX_CRASHES 3 /* of a queue */
 
 #endif

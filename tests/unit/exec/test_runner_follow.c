@@ -34,7 +34,7 @@ static bool on_wrote(void *context, struct attempt *attempt, int number, const v
 static void follow(struct trial *trial, struct followed *followed, size_t most)
 {
     *followed = (struct followed){.trial = trial, .most = most};
-    const struct attempt_follow hooks = {on_began, on_wrote, followed};
+    const struct attempt_follow hooks = {.began = on_began, .wrote = on_wrote, .context = followed};
     runner_set_follow(trial->runner, &hooks);
 }
 
@@ -137,11 +137,76 @@ static void a_held_process_times_out(void **state)
     forget(&followed);
 }
 
+/* Begins to follow the task that runs when it has written something. */
+static void on_look(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)events;
+    struct followed *followed = watcher->data;
+    struct attempt *attempt = runner_first(followed->trial->runner);
+    struct attempt_written written[2];
+    assert_true(runner_follow(followed->trial->runner, attempt, written));
+    if (written[1].total < 3) {
+        runner_unfollow(followed->trial->runner, attempt);
+        return;
+    }
+    assert_int_equal(written[0].total, 10000);
+    assert_in_range(written[0].tail.size, 4096, 8192);
+    assert_bytes(written[1].tail, "bad");
+    followed->attempt = attempt;
+    ev_timer_stop(loop, watcher);
+    write_text(followed->trial, "go", "", 0600);
+}
+
+/* Goal: a task that does not ask for it can be followed while it runs: with what it has written,
+ * and every byte from then on. */
+static void follows_later(void **state)
+{
+    struct trial *trial = *state;
+    struct followed followed;
+    ev_timer look;
+    follow(trial, &followed, SIZE_MAX);
+    ev_timer_init(&look, on_look, 0.01, 0.01);
+    look.data = &followed;
+    ev_timer_start(trial->loop, &look);
+    assert_ending(
+        run_task(trial,
+                 make_task(TEXTS("command", "head -c 10000 /dev/zero; printf bad >&2; "
+                                            "until [ -e go ]; do sleep 0.01; done; printf end"),
+                           NULL, 0, false)),
+        "exit 0");
+    assert_int_equal(followed.began, 0);
+    assert_written(&followed, 1, "end");
+    assert_int_equal(followed.written[2].size, 0);
+    forget(&followed);
+}
+
+static bool wants_all(void *context, const struct task *task)
+{
+    (void)context;
+    (void)task;
+    return true;
+}
+
+/* Goal: a task that does not ask for it is followed from its start if it is wanted. */
+static void follows_who_is_wanted(void **state)
+{
+    struct trial *trial = *state;
+    struct followed followed;
+    follow(trial, &followed, SIZE_MAX);
+    const struct attempt_follow hooks = {wants_all, on_began, on_wrote, &followed};
+    runner_set_follow(trial->runner, &hooks);
+    run(trial, "printf x");
+    assert_int_equal(followed.began, 1);
+    assert_written(&followed, 1, "x");
+    forget(&followed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(passes_on_every_byte), TEST(follows_only_who_asks),    TEST(holds_a_process),
-        TEST(takes_what_is_left),   TEST(a_held_process_times_out),
+        TEST(passes_on_every_byte),  TEST(follows_only_who_asks),    TEST(holds_a_process),
+        TEST(takes_what_is_left),    TEST(a_held_process_times_out), TEST(follows_later),
+        TEST(follows_who_is_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

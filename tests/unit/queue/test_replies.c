@@ -212,6 +212,47 @@ static void reads_renewals(void **state)
     }
 }
 
+struct follows {
+    size_t count;
+    const char *tid; /* the last one, and for how long */
+    int64_t for_ms;
+};
+
+static void on_follow(void *context, const char *tid, int64_t for_ms)
+{
+    struct follows *follows = context;
+    *follows = (struct follows){follows->count + 1, tid, for_ms};
+}
+
+/* Goal: registrations tell who is followed, and never for longer than a call may ask. */
+static void reads_who_is_followed(void **state)
+{
+    (void)state;
+    struct queue_renew_reply out;
+    struct follows follows = {0};
+    redisReply *reply =
+        RESP("*10\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n:0\r\n$3\r\n8-1\r\n*0\r\n"
+             "$1\r\n7\r\n*5\r\n$2\r\n50\r\n$3\r\n4-0\r\n$1\r\n0\r\n$3\r\n5-0\r\n$1\r\n9\r\n");
+    assert_int_equal(queue_register_read(reply, &out), 0);
+    queue_registered_followed(&out, on_follow, &follows);
+    assert_int_equal(follows.count, 1);
+    assert_string_equal(follows.tid, "4-0");
+    assert_int_equal(follows.for_ms, 50);
+    freeReplyObject(reply);
+
+    reply = RESP("*10\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n:0\r\n$3\r\n8-1\r\n*0\r\n"
+                 "$1\r\n7\r\n*2\r\n$15\r\n999999999999999\r\n$3\r\n4-0\r\n");
+    assert_int_equal(queue_register_read(reply, &out), 0);
+    queue_registered_followed(&out, on_follow, &follows);
+    assert_int_equal(follows.for_ms, QUEUE_FOLLOW_MOST_MS);
+    freeReplyObject(reply);
+
+    reply = RESP("*10\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n:0\r\n$3\r\n8-1\r\n*0\r\n$"
+                 "1\r\n7\r\n*1\r\n:1\r\n");
+    assert_int_equal(queue_register_read(reply, &out), -1);
+    freeReplyObject(reply);
+}
+
 static void reads_finishes(void **state)
 {
     (void)state;
@@ -323,11 +364,9 @@ static void reads_the_bell(void **state)
     freeReplyObject(reply);
 }
 
-/* The wakeup that is read from these reasons. */
-static struct queue_wakeup wakeup_for(const char *const *reasons, size_t count)
+/* The reply of a blocking read with wakeups for these reasons. */
+static redisReply *wakeups(const char *const *reasons, size_t count)
 {
-    char id[QUEUE_CURSOR_SIZE];
-    struct queue_wakeup wakeup;
     struct buffer built = BUFFER_INIT;
     /* failures show when the whole is parsed */
     (void)buffer_printf(&built, "*1\r\n*2\r\n$1\r\nb\r\n*%zu\r\n", count);
@@ -338,7 +377,15 @@ static struct queue_wakeup wakeup_for(const char *const *reasons, size_t count)
         resp_text(&built, "why");
         resp_text(&built, reasons[i]);
     }
-    redisReply *reply = resp_take(&built);
+    return resp_take(&built);
+}
+
+/* The wakeup that is read from these reasons. */
+static struct queue_wakeup wakeup_for(const char *const *reasons, size_t count)
+{
+    char id[QUEUE_CURSOR_SIZE];
+    struct queue_wakeup wakeup;
+    redisReply *reply = wakeups(reasons, count);
     assert_int_equal(queue_listen_read(reply, id, sizeof id, &wakeup), 1);
     freeReplyObject(reply);
     return wakeup;
@@ -371,6 +418,33 @@ static void tells_the_reasons_of_a_wakeup(void **state)
     assert_true(wakeup.startable && !wakeup.pause && !wakeup.cancel);
     wakeup = wakeup_for(all, QUEUE_WAKEUPS_KEPT);
     assert_true(wakeup.startable && wakeup.pause && wakeup.cancel);
+}
+
+/* Goal: wakeups of followers are told apart, and wake nothing else. */
+static void tells_who_is_followed(void **state)
+{
+    (void)state;
+    static const char *const all[] = {"follow 500 7-0", "follow 0 8-0", "follow x 8-0", "follow 5",
+                                      "follow 900000 9-0"};
+    char id[QUEUE_CURSOR_SIZE];
+    struct queue_wakeup wakeup;
+    struct follows follows = {0};
+    redisReply *reply = wakeups(all, 1);
+    assert_int_equal(queue_listen_read(reply, id, sizeof id, &wakeup), 1);
+    assert_false(wakeup.startable || wakeup.settings || wakeup.pause || wakeup.cancel);
+    queue_wakeup_followed(&wakeup, on_follow, &follows);
+    assert_int_equal(follows.count, 1);
+    assert_string_equal(follows.tid, "7-0");
+    assert_int_equal(follows.for_ms, 500);
+    freeReplyObject(reply);
+
+    reply = wakeups(all, sizeof all / sizeof *all);
+    assert_int_equal(queue_listen_read(reply, id, sizeof id, &wakeup), 1);
+    queue_wakeup_followed(&wakeup, on_follow, &follows);
+    assert_int_equal(follows.count, 3);
+    assert_string_equal(follows.tid, "9-0");
+    assert_int_equal(follows.for_ms, QUEUE_FOLLOW_MOST_MS);
+    freeReplyObject(reply);
 }
 
 /* ---- INFO ---- */
@@ -495,6 +569,8 @@ int main(void)
         cmocka_unit_test(reads_what_runs_alone),
         cmocka_unit_test(takes_a_damaged_task),
         cmocka_unit_test(refuses_a_malformed_claim),
+        cmocka_unit_test(reads_who_is_followed),
+        cmocka_unit_test(tells_who_is_followed),
         cmocka_unit_test(reads_renewals),
         cmocka_unit_test(reads_finishes),
         cmocka_unit_test(reads_requeues_and_versions),
