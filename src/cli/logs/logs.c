@@ -3,8 +3,10 @@
  */
 #include "cli/logs/logs.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +32,9 @@
 static const char help[] =
     "Usage: leat logs [OPTION]... ID\n"
     "Show the output of a task, of all its attempts on this host. It comes from this\n"
-    "host's journal, or from the task's file if [output] to is file. ID is the task's\n"
-    "id or its label (--id).\n"
+    "host's journal, or from the task's file if [output] to is file. With -f, output\n"
+    "of a task that runs on another host comes through Redis, as in leat attach. ID\n"
+    "is the task's id or its label (--id).\n"
     "\n"
     "On a terminal, control characters are escaped and stderr is coloured. Elsewhere\n"
     "the bytes are those of the task, and its stderr goes to stderr.\n"
@@ -144,6 +147,25 @@ static void free_task(struct logs_task *task)
     buffer_free(&task->hosts);
 }
 
+/* True if this is the row of a task that runs on another host. Names of workers, host:pid:nonce,
+ * have
+ * '_' for characters that need escaping. */
+static bool runs_elsewhere(const struct redisReply *row)
+{
+    struct bytes worker = fields_bytes(row, "worker");
+    const char *colon = worker.size > 0 ? memchr(worker.data, ':', worker.size) : NULL;
+    char host[HOST_NAME_MAX + 1] = "";
+
+    if (!colon || !bytes_equal(fields_bytes(row, "state"), "running") ||
+        gethostname(host, sizeof host) != 0) {
+        return false;
+    }
+    for (char *at = host; *at; at++) {
+        *at = isalnum((unsigned char)*at) || *at == '-' || *at == '.' ? *at : '_';
+    }
+    return !bytes_equal((struct bytes){worker.data, (size_t)(colon - worker.data)}, host);
+}
+
 /* Asks Redis whether the task has ended. After a failure the journal may still tell. */
 static void ask(struct cli *cli, struct logs_task *task)
 {
@@ -158,6 +180,7 @@ static void ask(struct cli *cli, struct logs_task *task)
     reply = show_locate_live(cli, task->tid, &status);
     task->known = reply || status == EX_OK;
     task->live = reply || !task->known;
+    task->elsewhere = reply && runs_elsewhere(reply->element[2]);
     task->refused = !task->known && status != EX_UNAVAILABLE && status != EX_TEMPFAIL;
     freeReplyObject(reply);
     if (!task->known) {
@@ -307,7 +330,7 @@ static int find_file(struct cli *cli, struct logs_task *task, const struct logs_
     int fd;
 
     while ((fd = open_file(cli, task)) < 0 && errno == ENOENT && waits &&
-           !logs_has_ended(cli, task)) {
+           !logs_has_ended(cli, task) && !task->elsewhere) {
         (void)poll(NULL, 0, PAUSE_MS); /* a signal may cut the pause short */
     }
     return fd >= 0 ? fd : open_file(cli, task);
@@ -362,6 +385,9 @@ static int show(struct cli *cli, struct logs_task *task, const struct logs_optio
     } else {
         /* the task may have run before output went to files */
         status = logs_show_journal(cli, task, options);
+    }
+    if (status == LOGS_ELSEWHERE) {
+        return logs_follow_elsewhere(cli, task, options);
     }
     return status == LOGS_NOTHING ? report_missing(cli, task, options, is_file) : status;
 }

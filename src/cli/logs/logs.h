@@ -13,6 +13,7 @@
 #include "queue/task.h"
 
 #define LOGS_NOTHING 1       /* exit status: no output was found */
+#define LOGS_ELSEWHERE (-2)  /* no exit status: the task runs on another host, see logs_task */
 #define LOGS_ALL INT64_C(-1) /* lines */
 
 struct logs_options {
@@ -28,6 +29,7 @@ struct logs_task {
     bool live;           /* it has not ended, or Redis cannot be reached */
     bool known;          /* Redis has answered */
     bool refused;        /* Redis refuses to answer: do not ask again */
+    bool elsewhere;      /* when Redis was asked last, it ran on another host */
     int64_t attempts;    /* that have started; 0: none, or unknown */
     struct buffer hosts; /* of its attempts, separated by ", " */
     int64_t ask_ns;      /* CLOCK_BOOTTIME of the next question to Redis */
@@ -43,10 +45,16 @@ void logs_resolve_label(const struct cli *cli, struct logs_task *task,
                         const struct logs_options *options);
 
 /* Print the task's output; with follow, until the task has ended. Return 0, LOGS_NOTHING if there
- * is no output, or another exit status after printing the error. */
+ * is no output, or another exit status after printing the error. While the journal of this host has
+ * no output of it, following it there stops with LOGS_ELSEWHERE if it runs on another host. */
 int logs_show_journal(struct cli *cli, struct logs_task *task, const struct logs_options *options);
 int logs_show_file(struct cli *cli, struct logs_task *task, const struct logs_options *options,
                    int fd);
+
+/* Prints the output of a task that runs on another host, through Redis, until it has ended. Returns
+ * 0, or an exit status after printing the error. */
+int logs_follow_elsewhere(struct cli *cli, const struct logs_task *task,
+                          const struct logs_options *options);
 
 /* ---- printing */
 
@@ -74,6 +82,11 @@ void logs_printer_init(struct logs_printer *printer, const struct logs_options *
  * escaped; otherwise each stream is copied byte by byte. Returns 0, or an exit status after
  * printing the error; cli_flush reports write errors. */
 int logs_print(struct logs_printer *printer, const struct logs_line *line);
+
+/* Prints bytes of a stream, whose line may go on in the next ones. at_us and host are unknown.
+ * Returns as logs_print. */
+int logs_print_bytes(struct logs_printer *printer, struct bytes data, bool is_error,
+                     int64_t attempt);
 
 /* Ends a line that is open. */
 void logs_print_end(struct logs_printer *printer);

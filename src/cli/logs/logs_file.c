@@ -43,14 +43,6 @@ static off_t find_last(int fd, int64_t lines)
     return lines > 0 ? 0 : status.st_size;
 }
 
-static int print_piece(struct logs_printer *printer, const char *data, size_t size, bool cut)
-{
-    const struct logs_line line = {
-        .text = {data, size}, .cut = cut, .attempt = -1, .at_us = -1, .host = {"", 0}};
-
-    return logs_print(printer, &line);
-}
-
 /* Prints everything up to the current end of the file. *any becomes true if there was something. */
 static int print_rest(struct logs_printer *printer, int fd, bool *any)
 {
@@ -60,12 +52,7 @@ static int print_rest(struct logs_printer *printer, int fd, bool *any)
 
     while (status == EX_OK && (got = read(fd, block, sizeof block)) > 0) {
         *any = true;
-        for (const char *at = block, *end = block + got; at < end && status == EX_OK;) {
-            const char *newline = memchr(at, '\n', (size_t)(end - at));
-            const char *stop = newline ? newline : end;
-            status = print_piece(printer, at, (size_t)(stop - at), !newline);
-            at = newline ? newline + 1 : end;
-        }
+        status = logs_print_bytes(printer, (struct bytes){block, (size_t)got}, false, -1);
     }
     if (status == EX_OK && got < 0) {
         cli_error("cannot read the output file: %s", strerror(errno));

@@ -238,6 +238,10 @@ static int follow(struct journal *journal)
     int status = EX_OK, result;
 
     while (status == EX_OK && !journal->ended && !logs_has_ended(journal->cli, journal->task)) {
+        if (journal->task->elsewhere && journal->printer.printed == 0 &&
+            !journal->options->directory) {
+            return LOGS_ELSEWHERE;
+        }
         result = sd_journal_wait(journal->handle, WAIT_US);
         if (result < 0) {
             return fail("wait", result);

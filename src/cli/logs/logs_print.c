@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -150,6 +151,27 @@ int logs_print(struct logs_printer *printer, const struct logs_line *line)
 
     printer->attempt = line->attempt;
     printer->printed++;
+    return status;
+}
+
+int logs_print_bytes(struct logs_printer *printer, struct bytes data, bool is_error,
+                     int64_t attempt)
+{
+    const char *end = data.data + data.size;
+    int status = EX_OK;
+
+    for (const char *at = data.data; at < end && status == EX_OK;) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *stop = newline ? newline : end;
+        const struct logs_line line = {.text = {at, (size_t)(stop - at)},
+                                       .cut = !newline,
+                                       .is_error = is_error,
+                                       .attempt = attempt,
+                                       .at_us = -1,
+                                       .host = {"", 0}};
+        status = logs_print(printer, &line);
+        at = newline ? newline + 1 : end;
+    }
     return status;
 }
 

@@ -34,6 +34,7 @@ struct run_watch {
     int (*write)(void *context, int number, struct bytes data, int64_t attempt);
     void *context;
     bool ended; /* set if the task has ended */
+    int failed; /* set to the exit status that tells why leat itself failed; 0: it did not */
 };
 
 /* Follows the task as run_follow does, but asks its worker for the output, and never cancels it:

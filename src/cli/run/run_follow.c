@@ -513,6 +513,9 @@ static int follow_to_end(struct follow *follow)
         status = step(follow);
     } while (status == 0 && !follow->done && !follow->left);
     command_free(&follow->command);
+    if (follow->watch) {
+        follow->watch->failed = status != 0 ? status : follow->failed;
+    }
     if (status != 0 && !follow->ended) {
         cli_error("task %s %sgoes on; its output is not shown here, and leat show %s tells how it "
                   "ends",
@@ -521,8 +524,8 @@ static int follow_to_end(struct follow *follow)
     if (status != 0 || follow->closed[STDOUT_FILENO] || follow->closed[STDERR_FILENO]) {
         return RUN_FAILED;
     }
-    if (follow->failed != EX_OK || follow->left) {
-        return follow->failed != EX_OK ? follow->failed : RUN_CANCELLED;
+    if (follow->left) {
+        return follow->failed != EX_OK ? RUN_FAILED : RUN_CANCELLED;
     }
     if (*follow->text) {
         cli_error("task %s: %s", follow->tid, follow->text);
@@ -576,6 +579,7 @@ int run_attach(struct cli *cli, const char *id, struct run_watch *watch)
         watch->ended = follow.done;
     } else {
         command_free(&follow.command);
+        watch->failed = follow.retry.status != EX_OK ? follow.retry.status : EX_UNAVAILABLE;
     }
     free(tid);
     return status;

@@ -52,8 +52,8 @@ def awaited(queue, wait_until, tid):
 # ---- tasks that run
 
 def test_output_and_status(daemon, start, queue, latches, wait_until):
-    """Of a task that was added without leat run, leat prints what it has written, what it writes then, both outputs
-    apart, and exits with its status."""
+    """Of a task that was added without leat run, leat prints what it has written, what it writes then, both
+    outputs apart, and exits with its status."""
     daemon().wait_ready()
     first, last = latches(), latches()
     [tid] = queue.add({'command': f'printf one; printf bad >&2; {first.wait}; printf two; {last.wait}; exit 7',
@@ -72,8 +72,8 @@ def test_output_and_status(daemon, start, queue, latches, wait_until):
     ('true', {}, 0), ('exit 3', {'max_attempts': 1}, 3), ('kill -TERM $$', {'max_attempts': 1}, 143),
     ('exec sleep 60', {'timeout': '100ms', 'max_attempts': 1}, TIMED_OUT)])
 def test_a_task_that_has_not_started(daemon, start, queue, wait_until, line, fields, status):
-    """leat waits for the start, prints all output, however short the task is, and has the status of leat run for the
-    same end."""
+    """leat waits for the start, prints all output, however short the task is, and has the status of leat run for
+    the same end."""
     queue.register('none')
     [tid] = queue.add({'command': f'echo begun; {line}', **fields})
     attach = start('attach', tid)
@@ -232,11 +232,12 @@ def test_closed_pipe(daemon, start, queue, latches, wait_until):
 
 
 def test_a_follower_that_dies(daemon, queue, latches, files, wait_until):
-    """When the time of a follower is over, the worker sends nothing more. A later one gets the end of what was written
-    meanwhile, and no byte comes twice."""
+    """When the time of a follower is over, the worker sends nothing more. A later one gets the end of what was
+    written meanwhile, and no byte comes twice."""
     daemon().wait_ready()
     first, second, last = latches(), latches(), latches()
-    [tid] = queue.add({'command': f'printf one; {first.wait}; printf two; {second.wait}; printf three; {last.wait}'})
+    steps = f'printf one; {first.wait}; printf two; {second.wait}; printf three; {last.wait}'
+    [tid] = queue.add({'command': steps})
     wait_until(lambda: files(tid) == b'one', 20)
     queue.call('follow', 1, tid)
     wait_until(lambda: follow(queue, tid).data(1) == b'one', 20)
@@ -254,7 +255,7 @@ def test_a_follower_that_dies(daemon, queue, latches, files, wait_until):
 
 
 def test_broken_connection(daemon, start, queue, proxy, through_proxy, latches, wait_until):
-    """After a broken connection leat connects again, and asks for the output again; none is lost or printed twice."""
+    """After a broken connection leat connects and asks for the output again; none is lost or printed twice."""
     daemon().wait_ready()
     latch = latches()
     [tid] = queue.add({'command': f'echo one; {latch.wait}; echo two; exit 6', 'max_attempts': 1})
