@@ -9,7 +9,7 @@
 #include "view/lanes.h"
 #include "view/metrics.h"
 #include "view/output_json.h"
-#include "view/rows_json.h"
+#include "view/shown.h"
 #include "view/status.h"
 #include "view/task_view.h"
 
@@ -70,7 +70,7 @@ static void show_task(const redisReply *reply)
 
     check_json(task_view_json(&task));
     for (size_t i = 0; i < ELEMENTS; i++) {
-        check_json(rows_json(reply->element[i]));
+        check_json(shown_row(reply->element[i]));
     }
 }
 
