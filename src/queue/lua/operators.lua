@@ -186,7 +186,7 @@ local function dead_retry_step(q, id, task)
     fail('REFUSED ' .. problem)
   end
   if leat.is_expired(q, task) then
-    fail('REFUSED ' .. task.tid .. ' has expired, so it could not start; drop it')
+    fail('REFUSED it has expired, so it could not start; drop it')
   end
   task.attempts, task.crashes, task.from, task.waits, task.due = 0, 0, nil, nil, q.now_text
   leat.put_waiting(q, task, 0)
