@@ -201,11 +201,11 @@ def test_the_rate_of_a_lane(daemon, queue, stamps, late):
     for _ in range(2):
         daemon({'queue': {'concurrency': 2}}).wait_ready()
     queue.add(*[task(stamps, 'slow')] * 100, *[task(stamps, 'free')] * 100)
-    rows = wait_for(stamps, lambda rows: [lane for lane, _ in rows].count('slow') >= 75)
-    first = min(at for lane, at in rows if lane == 'slow')
-    assert abs(between(rows, first + 0.5, first + 3.5, 'slow') - 60) <= 3 + 20 * late()
-    assert [lane for lane, _ in rows].count('free') == 100
-    assert max(at for lane, at in rows if lane == 'free') < max(at for lane, at in rows if lane == 'slow')
+    rows = wait_for(stamps, lambda rows: len(rows) == 200)
+    slow, free = (sorted(at for lane, at in rows if lane == name) for name in ('slow', 'free'))
+    assert abs(between(rows, slow[0] + 0.5, slow[0] + 3.5, 'slow') - 60) <= 3 + 20 * late()
+    # on a busy machine, the last tasks of the lane without a rate may start late
+    assert len(free) == 100 and free[50] < slow[50]
 
 
 def test_no_wakeups_while_waiting_for_a_token(daemon, queue, client):
