@@ -106,12 +106,14 @@ def test_dead_letters_of_lost_workers_are_not_checked(queue, hook, folder):
 def test_large_dead_letters(queue, hook, folder):
     """Redis hands out fewer large letters than a worker asks for. The worker asks again."""
     told = folder / 'told'
-    hook(f'echo "$LEAT_TASK" >> {told}', notify_jobs=4)
+    # on a busy machine Redis needs long for them
+    patient = {'redis': {'command_timeout': '5m'}, 'queue': {'lease': '15m'}}
+    hook(f'echo "$LEAT_TASK" >> {told}', patient, notify_jobs=4)
     for number in range(3):
         queue.redis.xadd(queue.dead, {'payload': 'x' * (20 << 20), 'leat.tid': f'{number}-5', 'leat.cause': 'exit',
                                       'leat.fields': '1'})
     queue.add({'command': 'exit 3'})
-    assert len(set(wait_lines(told, 4))) == 4
+    assert len(set(wait_lines(told, 4, 600))) == 4
     wait_settled(queue, 4)
 
 
