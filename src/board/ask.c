@@ -29,7 +29,6 @@ struct ask {
     json_t *found;  /* of a search */
     size_t awaited; /* answers */
     json_int_t looked_at;
-    size_t ended; /* rows of ended tasks */
     bool failed;
 };
 
@@ -181,10 +180,6 @@ static void on_rows(void *context, const struct redisReply *reply)
 
     ask->failed |= !reply;
     for (size_t i = 0; rows && rows->type == REDIS_REPLY_ARRAY && i < rows->elements; i++) {
-        /* a page may have more than were asked for */
-        if (rows_is_ended(rows->element[i]) && ++ask->ended > LOOKED_AT_ENDED) {
-            break;
-        }
         if (row_has(rows->element[i], ask->text)) {
             keep_row(ask, rows->element[i]);
         }

@@ -46,7 +46,7 @@ static const struct {
 
 enum { LISTS = sizeof kinds / sizeof *kinds };
 
-#define ENDED_ROWS 20 /* tasks that ended last; a page of an answer may have more */
+#define ENDED_ROWS 20 /* tasks that ended last */
 
 struct list {
     struct watched *watched;
@@ -214,15 +214,15 @@ static void put_json(json_t **place, json_t *value)
     *place = value;
 }
 
-/* The first rows of an answer. NULL: it is no list, or there was no memory. */
-static json_t *list_json(const struct redisReply *reply, size_t most)
+/* The rows of an answer. NULL: it is no list, or there was no memory. */
+static json_t *list_json(const struct redisReply *reply)
 {
     const struct redisReply *rows = reply && is_answer(reply, 3) ? reply->element[2] : NULL;
     json_t *array = NULL;
 
     if (rows && rows->type == REDIS_REPLY_ARRAY) {
         array = json_array();
-        for (size_t i = 0; i < rows->elements && i < most; i++) {
+        for (size_t i = 0; i < rows->elements; i++) {
             output_push(&array, shown_row(rows->element[i]));
         }
     }
@@ -233,7 +233,7 @@ static void on_list(void *context, const struct redisReply *reply)
 {
     struct list *list = context;
 
-    put_json(&list->rows, list_json(reply, SIZE_MAX));
+    put_json(&list->rows, list_json(reply));
     count_answer(list->watched, reply);
 }
 
@@ -241,7 +241,7 @@ static void on_ended(void *context, const struct redisReply *reply)
 {
     struct watched *watched = context;
 
-    put_json(&watched->ended, list_json(reply, ENDED_ROWS));
+    put_json(&watched->ended, list_json(reply));
     count_answer(watched, reply);
 }
 
