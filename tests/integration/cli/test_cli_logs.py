@@ -427,6 +427,7 @@ def test_follow_file_over_a_broken_connection(daemon, queue, files, start, latch
     run = start('logs', '-f', tid, config=through_proxy)
     daemon().wait_ready()
     wait_until(lambda: queue.redis.hlen(queue.running) == 1 and (not begun or run.raw == b'a\n'))
+    wait_until(lambda: any(b'leat_show' in command for one in proxy.connections for command in one.answered))
     proxy.refuse()
     run.wait_error('cannot')
     proxy.accept()

@@ -39,8 +39,9 @@ def test_batches(daemon, queue, folder, injector, kind, ever):
 
 @pytest.mark.parametrize('kind, ever', modes(('alloc', 'fork', 'pipe', 'send')))
 def test_resident(daemon, queue, folder, injector, kind, ever):
-    """The same holds if a process stays and runs one task after the other."""
-    Trial(daemon, queue, folder, injector, resident=True).sweep((2, 12), kind, ever)
+    """The same holds if a process stays and runs one task after the other. Some processes may have been started
+    before, so only the first fork is sure to come."""
+    Trial(daemon, queue, folder, injector, resident=True).sweep((1, 12), kind, ever)
 
 
 @pytest.mark.parametrize('kind, ever', modes(('alloc', 'fork', 'pipe')))

@@ -66,6 +66,7 @@ class Connection:
         self.server_writer = None
         self.name = ''
         self.sent = []  # commands without a reply yet
+        self.answered = []  # the beginnings of those whose reply was passed on
         self.tasks = []
 
     async def serve(self):
@@ -125,6 +126,7 @@ class Connection:
                 await self.proxy.gate(self.proxy.to_client)
                 self.writer.write(reply)
                 await self.writer.drain()
+                self.answered.append(command[:48])
         # the last reply must arrive before the end of the connection
         self.writer.close()
         await self.writer.wait_closed()
