@@ -85,18 +85,22 @@ def test_output_of_a_batch(daemon, queue):
 
 # ---- large output
 
-def test_ten_megabytes(daemon, queue, folder, wait_until):
-    """10 MB at once slow the task down, and a reader that keeps up gets every byte of both descriptors."""
+def test_ten_megabytes(daemon, queue, folder, wait_until, latch):
+    """10 MB, more than a stream keeps, slow the task down, and a reader that keeps up gets every byte of both
+    descriptors."""
     daemon().wait_ready()
     size = 10_000_000
-    [tid] = queue.add({'command': f'tee {folder}/copy < /dev/urandom 2>/dev/null | head -c {size}; '
-                                  f'head -c 300000 /dev/zero >&2', **LIVE})
+    half = size // 2
+    [tid] = queue.add({'command': f'head -c {size} /dev/urandom > {folder}/copy; head -c {half} {folder}/copy; '
+                                  f'{latch.wait}; tail -c {half} {folder}/copy; head -c 300000 /dev/zero >&2',
+                       **LIVE})
     reader = Reader(queue, tid)
+    wait_until(lambda: reader.read() or len(reader.data['1']) == half, 60)
+    latch.open()
     wait_until(reader.read, 60)
     assert reader.ended == 'success'
     assert (len(reader.data['1']), len(reader.data['2']), reader.lost) == (size, 300000, 0)
-    with open(folder / 'copy', 'rb') as copy:
-        expected = hashlib.sha256(copy.read(size)).digest()
+    expected = hashlib.sha256((folder / 'copy').read_bytes()).digest()
     assert hashlib.sha256(reader.data['1']).digest() == expected
 
 
