@@ -6,26 +6,11 @@ import pytest
 
 from harness import processes
 from harness.functions.results import follow, key_of, wait_result
-from harness.latch import Latch
 from harness.tasks import wait_letters
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 TIMED_OUT, FAILED, CANCELLED = 124, 125, 130
-
-
-@pytest.fixture
-def latches(folder):
-    """A function that makes a latch."""
-    made = []
-
-    def make():
-        made.append(Latch(folder / f'latch-{len(made)}'))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.open()
 
 
 @pytest.fixture

@@ -170,8 +170,8 @@ static void follows_later(void **state)
     ev_timer_start(trial->loop, &look);
     assert_ending(
         run_task(trial,
-                 make_task(TEXTS("command", "head -c 10000 /dev/zero; printf bad >&2; "
-                                            "until [ -e go ]; do sleep 0.01; done; printf end"),
+                 make_task(TEXTS("command", "mkfifo go; head -c 10000 /dev/zero; printf bad >&2; "
+                                            "read line <go; printf end"),
                            NULL, 0, false)),
         "exit 0");
     assert_int_equal(followed.began, 0);
