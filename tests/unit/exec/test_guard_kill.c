@@ -230,8 +230,9 @@ static void test_passed_on(void **state)
     guard_entry_disarm(slot);
 }
 
-/* Executes the shell with that environment, in a session of its own: it reads a line, and
- * executes sleep with the other environment. */
+/* Executes the shell with that environment, in a session of its own: it reads a line, runs the
+ * other commands, and executes sleep, without another program between them, which would show an
+ * environment that is neither. */
 static pid_t start_stray(int *input, char *const *environment, const char *then)
 {
     int ends[2];
@@ -239,7 +240,7 @@ static pid_t start_stray(int *input, char *const *environment, const char *then)
     pid_t pid = fork();
     if (pid == 0) {
         char line[200];
-        (void)snprintf(line, sizeof line, "read x; exec env %s sleep 60", then);
+        (void)snprintf(line, sizeof line, "read x; %s exec sleep 60", then);
         char *const words[] = {"sh", "-c", line, NULL};
         setsid();
         dup2(ends[0], 0);
@@ -260,7 +261,7 @@ static void test_stray_that_executes(void **state)
     struct guard_entry *slot = &shared->entries[PLACE];
     char *const nothing[] = {NULL};
     char tags[80];
-    (void)snprintf(tags, sizeof tags, "LEAT_WORKER=%s LEAT_TASK=1-2 LEAT_FENCE=1", worker);
+    (void)snprintf(tags, sizeof tags, "export LEAT_WORKER=%s LEAT_TASK=1-2 LEAT_FENCE=1;", worker);
     const char *const then[] = {tags, ""};
     for (int others = 0; others < 2; others++) {
         int input;
@@ -303,11 +304,10 @@ static void test_near(void **state)
         pid_t member;
         int input;
         guard_entry_arm(slot, GUARD_NEVER);
-        slot->born_ns = clock_boot_ns();
         pid_t leader = start_task(true, &member);
-        pid_t stray = start_stray(&input, tag, "");
         slot->pid = leader;
-        slot->born_ns = clock_boot_ns();
+        slot->born_ns = clock_boot_ns(); /* no stray is older */
+        pid_t stray = start_stray(&input, tag, "");
         while (env_tag_read(stray) != slot->tag) {
             wait_ns(CLOCK_NS_PER_MS);
         }
