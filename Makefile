@@ -41,7 +41,7 @@ zshcompletionsdir = $(datadir)/zsh/site-functions
 fishcompletionsdir = $(datadir)/fish/vendor_completions.d
 
 # ---- Debian packages
-BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev libsystemd-dev \
+BUILD_PACKAGES = gcc libc6-dev pkgconf libhiredis-dev libev-dev libinih-dev libsystemd-dev \
 	libjansson-dev libseccomp-dev libssl-dev libmicrohttpd-dev libncurses-dev
 DEB_PACKAGES = $(BUILD_PACKAGES) build-essential debhelper po-debconf
 REPRO_PACKAGES = $(DEB_PACKAGES) locales python3
