@@ -483,6 +483,7 @@ void explain_by_history(struct explanation *explanation, const struct redisReply
         explanation->reasons[i] = (struct explain_reason){0};
     }
     explanation->count = 0;
+    explanation->row = row;
     explain_end(explanation, row, fields_bytes(row, "outcome"), fields_number(row, "ended_ms", 0),
                 fields_number(row, "attempts", 0));
 }

@@ -8,7 +8,10 @@
 
 #include "base/clock.h"
 #include "cli/lib/entry_id.h"
+#include "cli/show/expand_id.h"
 #include "view/reply_fields.h"
+
+#define ENDED_EXPANDED 1000
 
 struct search {
     const char *id;
@@ -37,7 +40,9 @@ static bool look(void *context, const struct redisReply *row)
     return false;
 }
 
-int ended_find(struct cli *cli, const char *id, rows_visit *visit, void *context, bool *found)
+/* By a whole id or a label. */
+static int find_named(struct cli *cli, const char *id, rows_visit *visit, void *context,
+                      bool *found)
 {
     struct search search = {
         .id = id, .is_tid = entry_is_task(id), .visit = visit, .context = context, .found = found};
@@ -82,7 +87,9 @@ static bool note_prefix(void *context, const struct redisReply *row)
     return expansion->status == EX_OK;
 }
 
-int ended_expand(struct cli *cli, const char *typed, struct expanded_id *expanded)
+/* Expands the id if it is the prefix of exactly one among the ENDED_EXPANDED tasks that ended last;
+ * see expand_id. */
+static int expand_ended(struct cli *cli, const char *typed, struct expanded_id *expanded)
 {
     struct expansion expansion = {.typed = typed, .expanded = expanded, .status = EX_OK};
     int status = EX_OK;
@@ -92,4 +99,18 @@ int ended_expand(struct cli *cli, const char *typed, struct expanded_id *expande
         status = rows_walk(cli, "done", false, note_prefix, &expansion);
     }
     return status != EX_OK ? status : expansion.status;
+}
+
+int ended_find(struct cli *cli, const char *id, rows_visit *visit, void *context, bool *found)
+{
+    struct expanded_id expanded = {0};
+    int status = find_named(cli, id, visit, context, found);
+
+    if (status == EX_OK && !*found) {
+        status = expand_ended(cli, id, &expanded);
+    }
+    if (status == EX_OK && *expanded.tid) {
+        status = find_named(cli, expanded.tid, visit, context, found);
+    }
+    return status;
 }

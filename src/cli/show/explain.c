@@ -14,6 +14,7 @@
 #include "cli/lib/text.h"
 #include "cli/show/ended.h"
 #include "cli/show/history.h"
+#include "cli/show/show.h"
 #include "queue/calls.h"
 #include "view/reply_json.h"
 
@@ -23,8 +24,8 @@
 static const char help[] =
     "Usage: leat explain [OPTION]... [ID | --lane LANE]\n"
     "Print every reason why a task does not run, or what became of it; or why no task\n"
-    "of a lane, or of the whole queue, starts. ID is the whole id of a task, its\n"
-    "label, or the id of a dead letter's entry. Reasons that block are marked with !.\n"
+    "of a lane, or of the whole queue, starts. ID is as for leat show. Reasons that\n"
+    "block are marked with !.\n"
     "\n"
     "Options:\n"
     "  --lane LANE  explain a lane; '' means the tasks without a lane that wait like\n"
@@ -169,7 +170,9 @@ static json_t *explanation_json(const struct cli *cli, const struct asked *asked
 struct printing {
     struct cli *cli;
     const struct asked *asked;
-    struct explanation explanation;
+    struct redisReply *reply;
+    struct explanation explanation; /* of the reply */
+    bool is_printed;
     int status;
 };
 
@@ -184,6 +187,7 @@ static void print(struct printing *printing)
     if (printing->status == EX_OK) {
         printing->status = exit_status_of(explanation->verdict);
     }
+    printing->is_printed = true;
 }
 
 static bool print_ended(void *context, const struct redisReply *row)
@@ -195,47 +199,79 @@ static bool print_ended(void *context, const struct redisReply *row)
     return false;
 }
 
-static int show(struct cli *cli, const struct asked *asked, const struct redisReply *reply)
+static void forget(struct printing *printing)
 {
-    struct printing printing = {.cli = cli, .asked = asked};
-    bool is_printed = false;
+    explain_free(&printing->explanation);
+    freeReplyObject(printing->reply);
+    printing->reply = NULL;
+}
+
+/* Asks by that name of the task or lane. Returns 0, or an exit status after printing the error. */
+static int ask(struct printing *printing, struct bytes name)
+{
+    struct cli *cli = printing->cli;
+    struct command command = {0};
     int status = EX_OK;
 
-    if (explain_read(reply, asked->subject, &cli->config->queue, &printing.explanation) != 0) {
+    queue_ask_why(&command, &cli->queue, printing->asked->what, name);
+    forget(printing);
+    printing->reply = cli_call(cli, &command, "cannot explain", EXPLAIN_ELEMENTS, &status);
+    if (printing->reply && explain_read(printing->reply, printing->asked->subject,
+                                        &cli->config->queue, &printing->explanation) != 0) {
         status = cli_no_memory();
-    } else if (asked->subject == EXPLAIN_TASK && printing.explanation.verdict == EXPLAIN_UNKNOWN) {
-        status = ended_find(cli, asked->name, print_ended, &printing, &is_printed);
     }
-    if (status == EX_OK && !is_printed) {
-        print(&printing);
+    return status;
+}
+
+/* The task has neither that id nor, in the queue, that label. */
+static int ask_located(struct printing *printing)
+{
+    int status = EX_OK;
+    struct redisReply *found = show_locate(printing->cli, printing->asked->name, false, &status);
+
+    if (found) {
+        const struct redisReply *row = found->element[2];
+        struct bytes dead_id = fields_bytes(row, "dead_id");
+        status = ask(printing, dead_id.size > 0 ? dead_id : fields_bytes(row, "tid"));
     }
-    explain_free(&printing.explanation);
-    return status == EX_OK ? printing.status : status;
+    freeReplyObject(found);
+    return status;
+}
+
+static bool is_unknown_task(const struct printing *printing)
+{
+    return printing->asked->subject == EXPLAIN_TASK &&
+           printing->explanation.verdict == EXPLAIN_UNKNOWN;
 }
 
 static int explain(struct cli *cli, struct asked *asked)
 {
-    struct command command = {0};
-    struct redisReply *reply;
+    struct printing printing = {.cli = cli, .asked = asked};
+    bool found = false;
     int status = cli_connect(cli);
 
-    if (status != EX_OK) {
-        return status;
+    if (status == EX_OK) {
+        status = ask(&printing, bytes_of(asked->name));
     }
-    queue_ask_why(&command, &cli->queue, asked->what,
-                  bytes_of(asked->subject == EXPLAIN_QUEUE ? "" : asked->name));
-    asked->name = asked->subject == EXPLAIN_QUEUE ? cli->config->queue.name : asked->name;
-    reply = cli_call(cli, &command, "cannot explain", EXPLAIN_ELEMENTS, &status);
-    if (reply) {
-        status = show(cli, asked, reply);
+    if (status == EX_OK && is_unknown_task(&printing)) {
+        status = ask_located(&printing);
     }
-    freeReplyObject(reply);
-    return status;
+    if (status == EX_OK && is_unknown_task(&printing)) {
+        status = ended_find(cli, asked->name, print_ended, &printing, &found);
+    }
+    if (status == EX_OK && !printing.is_printed) {
+        if (asked->subject == EXPLAIN_QUEUE) {
+            asked->name = cli->config->queue.name;
+        }
+        print(&printing);
+    }
+    forget(&printing);
+    return status == EX_OK ? printing.status : status;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct asked asked = {.subject = EXPLAIN_QUEUE, .what = "queue"};
+    struct asked asked = {.subject = EXPLAIN_QUEUE, .what = "queue", .name = ""};
     const char *lane = NULL;
     const struct cli_option known[] = {
         {"--lane", .text = &lane}, {"--json", .flag = &asked.json}, {0}};

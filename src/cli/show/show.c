@@ -246,21 +246,6 @@ static bool print_ended(void *context, const struct redisReply *row)
     return false;
 }
 
-/* Shows it as ended_find and ended_expand find it. A label is preferred to a prefix. */
-static int find_ended(struct cli *cli, const char *id, struct ended *ended, bool *found)
-{
-    struct expanded_id expanded = {0};
-    int status = ended_find(cli, id, print_ended, ended, found);
-
-    if (status == EX_OK && !*found) {
-        status = ended_expand(cli, id, &expanded);
-    }
-    if (status == EX_OK && !*found && *expanded.tid) {
-        status = ended_find(cli, expanded.tid, print_ended, ended, found);
-    }
-    return status;
-}
-
 /* The task is not in the queue. The history keeps no payloads. */
 static int show_ended(struct cli *cli, const char *id, const struct show_options *options)
 {
@@ -269,7 +254,7 @@ static int show_ended(struct cli *cli, const char *id, const struct show_options
     int status = EX_OK;
 
     if (!options->only_dead && !options->payload) {
-        status = find_ended(cli, id, &ended, &found);
+        status = ended_find(cli, id, print_ended, &ended, &found);
     }
     if (found || status != EX_OK) {
         return found ? ended.status : status;

@@ -7,10 +7,11 @@ import shutil
 import pytest
 
 from harness.functions.damages import packed
+from harness.functions.history import record
 from harness.polling import wait_until
 from harness.short_leases import wait_blocked
 
-RUNS, BLOCKED, UNKNOWN = 0, 1, 2
+RUNS, BLOCKED, UNKNOWN, EX_USAGE = 0, 1, 2, 64
 TASK = {'command': 'true'}
 HOUR_MS = 3600000
 LEASE_MS = HOUR_MS  # no worker becomes silent while a test waits for the machine
@@ -440,9 +441,37 @@ def test_results(explain, queue, idle, outcome, code, verdict):
 
 def test_unknown(explain, queue, idle):
     """A task that nobody knows, also if its id has no form of one."""
-    for name in '1769860800000-0', 'nobody', '':
+    for name in '1769860800000-0', '1769860', 'nobody':
         answer = explain(name)
         assert (answer.code, answer.verdict, answer.blocking) == (UNKNOWN, 'unknown', ['unknown'])
+
+
+def test_prefixes(leat, explain, queue, idle):
+    """The prefix of one id is enough, of a dead letter or an ended task; a whole id and a label are preferred
+    to it."""
+    def tid_of(name):
+        return explain(name).page['task']['tid']
+    dead = add(queue)
+    [task] = queue.begin('web1:1:a')
+    queue.finish('web1:1:a', task, 'dead', cause='exit', status='65')
+    queue.redis.xadd(queue.history, {'r': record('1600000000000-0')})
+    queue.redis.xadd(queue.history, {'r': record('1600000000001-0')})
+    assert tid_of(dead[:13]) == dead and explain(dead[:13]).verdict == 'dead'
+    assert tid_of('1600000000000') == '1600000000000-0' and explain('1600000000000').verdict == 'succeeded'
+    done = leat('explain', '160000000000')
+    assert done.returncode == EX_USAGE and 'several ids begin so' in done.stderr
+    labelled = add(queue, id='1600000000000')
+    assert tid_of('1600000000000') == labelled
+
+
+def test_label_of_a_dead_letter(explain, queue, idle):
+    """The label of a dead letter finds the newest one, as with leat show."""
+    for _ in range(2):
+        tid = add(queue, id='order-17')
+        [task] = queue.begin('web1:1:a')
+        queue.finish('web1:1:a', task, 'dead', cause='exit', status='65')
+    answer = explain('order-17')
+    assert answer.verdict == 'dead' and answer.page['task']['tid'] == tid
 
 
 def test_before_the_index_is_complete(explain, queue, idle):
@@ -494,7 +523,7 @@ def test_nothing_is_written(leat, queue, idle, client):
 def test_usage(leat, queue, words):
     """One thing at a time."""
     done = leat('explain', *words)
-    assert done.returncode == 64 and 'give one task id, or --lane, or nothing' in done.stderr
+    assert done.returncode == EX_USAGE and 'give one task id, or --lane, or nothing' in done.stderr
 
 
 def test_many_tasks_cost_nothing(queue, idle, client):
