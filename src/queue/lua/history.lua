@@ -3,10 +3,10 @@ do -- History: tasks that have ended.
 -- {queue}:history is a stream, and conf's history says how many tasks stay, or how long. An entry has one or more tasks,
 -- those of one call: the value of its one field is a packed list of texts for each, in the order of ITEMS, one after the
 -- other. What is unknown is ''. A worker packs the list of a task that it has run; queue/history_record.h has the same
--- order. The field's name is how many tasks had succeeded then, so that entries of many tasks can be counted without
--- reading all of them, or 'r' if the entry is no success. Not every caller may use this key, so entries are written last,
--- by pcall, and nothing else depends on them. Dead letters of tasks that never ran are not here: anyone who may add tasks
--- can make any number of them.
+-- order. The field's name is how many tasks had succeeded then, also if this one did not, so that entries of many tasks
+-- can be counted without reading all of them. Not every caller may use this key, so entries are written last, by pcall, and
+-- nothing else depends on them. Dead letters of tasks that never ran are not here: anyone who may add tasks can make any
+-- number of them.
 
 local STEP = 64 -- successes after which what is too much is deleted
 local LOOKS = 128 -- entries that this looks at
@@ -43,7 +43,8 @@ function leat.remember_end(q, holder, outcome, ending)
     (holder.fields and field(holder, 'command') or ''):sub(1, PREVIEW),
   }))
   if list and #list <= HISTORY_RECORD then
-    redis.call('XADD', history_key(q), 'MAXLEN', '~', str(most), '*', 'r', list)
+    local total = number_or(redis.call('HGET', q[STATS], 'succeeded'), 0)
+    redis.call('XADD', history_key(q), 'MAXLEN', '~', str(most), '*', str(total), list)
   end
 end
 
@@ -68,8 +69,10 @@ local function trim_to(q, most, total)
   end
 end
 
+-- total: an error or other text if somebody has damaged the counter.
 local function remember(q, lists, tasks, total)
   local most = history_length(q)
+  total = number_or(total, 0)
   if most and #lists <= tasks * HISTORY_RECORD then
     redis.call('XADD', history_key(q), '*', str(total), lists)
     if total % STEP < tasks then
@@ -122,7 +125,8 @@ local function row_of(entry, list)
 end
 
 -- For leat_list. The cursor is 'd' for the newest first or 'a' for the oldest first; where to begin; and how many tasks of
--- that entry were listed before. Entries have any number of tasks, so it reads a few at a time.
+-- that entry, which may be gone meanwhile, were listed before. Entries have any number of tasks, so it reads a few at a
+-- time.
 function leat.list_done(q, cursor, limit, rows)
   local way, from, listed = cursor:match('^(%a)(%S*) ?(%d*)$')
   local is_up, skip, size = way == 'a', number_or(listed, 0), PAGE
@@ -134,13 +138,14 @@ function leat.list_done(q, cursor, limit, rows)
       str(wanted))
     for _, entry in ipairs(found) do
       local lists = lists_of(entry)
+      skip = entry[1] == from and skip or 0
       for n = skip + 1, #lists do
         if #rows == limit then
           return way .. entry[1] .. ' ' .. str(n - 1)
         end
         rows[#rows + 1] = row_of(entry, lists[is_up and n or #lists + 1 - n])
       end
-      from, skip, size = '(' .. entry[1], 0, #lists
+      from, size = '(' .. entry[1], #lists
     end
   until #found < wanted
   return ''

@@ -115,6 +115,39 @@ def test_it_is_bounded_in_number(queue, ended, setting, least, most, together):
     assert least <= len(kept) <= most and kept == tids[:-len(kept) - 1:-1], len(kept)
 
 
+def die(queue, count):
+    """Ends so many tasks as dead letters, in one call. Returns their tids."""
+    queue.add(*[{'command': 'true'}] * count)
+    tasks = queue.begin('w1', count)
+    results = [queue.result(task.token, 'dead', cause='exit') for task in tasks]
+    assert queue.finish_many('w1', results) == ['ok'] * count
+    return [task.tid for task in tasks]
+
+
+def test_ends_that_are_no_successes_stay(queue, ended):
+    """Successes push no other end out as long as there are not too many, however many other ends come first."""
+    queue.register('w1', history=1000)
+    tids = [tid for ends in [die] * 3 + [succeed] * 4 for tid in ends(queue, 64)]
+    assert [tid for tid, in ended('tid')] == tids[::-1]
+
+
+def test_ends_before_many_successes_go(queue, ended):
+    """Other ends that are older than the successes that stay do not keep those from going."""
+    queue.register('w1', history=100)
+    tids = [tid for ends in [die] * 2 + [succeed] * 8 for tid in ends(queue, 100)]
+    kept = [tid for tid, in ended('tid')]
+    assert 100 <= len(kept) <= 100 + NODE and kept == tids[:-len(kept) - 1:-1], len(kept)
+
+
+@pytest.mark.parametrize('damage', ['many', 'nan', str(2 ** 63 - 1)])
+def test_the_counter_of_successes_can_be_damaged(queue, ended, damage):
+    """If somebody writes nonsense into it, ends are noted as before."""
+    queue.register('w1', history=100)
+    queue.redis.hset(queue.stats, 'succeeded', damage)
+    tids = succeed(queue, 70) + die(queue, 1) + succeed(queue, 1)
+    assert [tid for tid, in ended('tid')] == tids[::-1]
+
+
 def test_the_counter_of_successes_can_be_lost(queue, ended):
     """If somebody deletes the queue's figures, ends are noted as before, and the number of them stays bounded."""
     queue.register('w1', history=100)
@@ -129,9 +162,7 @@ def test_ends_that_are_no_successes_are_bounded(queue, ended):
     """So many stay as of others, besides what Redis keeps since it deletes blocks."""
     queue.register('w1', history=10)
     for _ in range(3):
-        queue.add(*[{'command': 'true'}] * 100)
-        results = [queue.result(task.token, 'dead', cause='exit') for task in queue.begin('w1', 100)]
-        assert queue.finish_many('w1', results) == ['ok'] * 100
+        die(queue, 100)
     assert 10 <= len(ended('tid')) <= 10 + NODE
 
 
@@ -192,6 +223,18 @@ def test_pages(queue, key):
     [[newest, _]] = queue.redis.xrevrange(key, count=1)
     now = int(newest.split(b'-')[0])
     assert listed(f'a{now - 49}', 100) == last and listed(f'a{now + 1}', 100) == []
+
+
+@pytest.mark.parametrize('order', ['a0', 'd+'])
+def test_a_page_ends_in_an_entry_that_goes(queue, key, order):
+    """If the entry in which a page ended is deleted meanwhile, the next page begins with the entry after it."""
+    queue.register('w1', history=1000)
+    tids = [succeed(queue, 10) for _ in range(3)]
+    cursor, _ = queue.call('list', queue.group, 'done', order, 5)
+    queue.redis.xdel(key, cursor[1:].split()[0])
+    _, rows = queue.call('list', queue.group, 'done', cursor, 5)
+    expected = tids[1][:5] if order == 'a0' else tids[1][:4:-1]
+    assert [text(pairs(row)['tid']) for row in rows] == expected
 
 
 @pytest.mark.parametrize('damage', [b'', b'\xc1', packed('1-1'), struct.pack('>BH', 0xdc, 2000), b'\x81\xa1a\xa1b',
