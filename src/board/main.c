@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
 #include "base/log/log.h"
@@ -41,15 +42,15 @@ static void write_url(const struct options *options, const char *token, char *te
 
 static void log_start(const struct options *options, const struct server_settings *settings)
 {
+    const char *plural = settings->queue_count == 1 ? "" : "s";
     char url[512];
 
     if (*options->listen.path) {
-        log_text(LOG_NOTICE, "showing %zu queues at %s", settings->queue_count,
-                 options->listen.text);
-        return;
+        (void)snprintf(url, sizeof url, "%s", options->listen.text);
+    } else {
+        write_url(options, settings->token ? settings->token : "", url, sizeof url);
     }
-    write_url(options, settings->token ? settings->token : "", url, sizeof url);
-    log_text(LOG_NOTICE, "showing %zu queues at %s", settings->queue_count, url);
+    log_text(LOG_NOTICE, "showing %zu queue%s at %s", settings->queue_count, plural, url);
 }
 
 static int serve(struct options *options, const struct server_settings *settings)
@@ -71,6 +72,8 @@ static int serve(struct options *options, const struct server_settings *settings
     (void)sigaddset(&stops, SIGINT);
     if (server && signals_open(&signals, loop, &stops, on_signal, loop) == 0) {
         log_start(options, settings);
+        /* without a service manager nobody is told */
+        (void)sd_notify(0, "READY=1");
         (void)ev_run(loop, 0); /* its result only tells why it returned */
         signals_close(&signals);
     } else if (socket >= 0) {

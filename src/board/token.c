@@ -72,7 +72,11 @@ int token_load(const char *path, bool make, char token[TOKEN_SIZE], char *why, s
         return make_file(path, token, why, why_size);
     }
     if (fd < 0) {
-        return failed("read the token in", path, why, why_size);
+        (void)snprintf(why, why_size, "cannot read the token in %s: %s%s", path, strerror(errno),
+                       errno == ENOENT   ? "; start leat-board first"
+                       : errno == EACCES ? "; run as root, or as a member of the file's group"
+                                         : "");
+        return -1;
     }
     size = descriptor_read(fd, token, TOKEN_SIZE - 1);
     descriptor_close(&fd);

@@ -205,6 +205,15 @@ void rows_array_end(const struct rows_array *array)
     (void)puts(array->begun ? "]" : "[]");
 }
 
+static int print_limit(int64_t limit, const char *of)
+{
+    if (limit == 1) {
+        return output_printf("... only the first%s is shown; --limit 0 shows all\n", of);
+    }
+    return output_printf("... only the first %lld%s are shown; --limit 0 shows all\n",
+                         (long long)limit, of);
+}
+
 int rows_print(const struct table *table, const char *what, int64_t limit, bool each)
 {
     struct output output = output_look();
@@ -222,8 +231,7 @@ int rows_print(const struct table *table, const char *what, int64_t limit, bool 
         status = cli_no_memory();
     }
     if (limit > 0 && status == EX_OK) {
-        status = output_printf("... only the first %lld%s are shown; --limit 0 shows all\n",
-                               (long long)limit, each ? " of each state" : "");
+        status = print_limit(limit, each ? " of each state" : "");
     }
     buffer_free(&page);
     return status;

@@ -199,8 +199,8 @@ static bool may_search(struct listing *listing)
         return true;
     }
     if (listing->seen++ == listing->search) {
-        cli_error("searched only the first %lld %s tasks; --search 0 searches all",
-                  (long long)listing->search, listing->state);
+        cli_error("searched only the first %lld %s task%s; --search 0 searches all",
+                  (long long)listing->search, listing->state, listing->search == 1 ? "" : "s");
     }
     return listing->seen <= listing->search;
 }

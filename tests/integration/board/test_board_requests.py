@@ -6,6 +6,7 @@ import stat
 import pytest
 
 from harness.daemon import program
+from harness.notify import NotifySocket
 from harness.polling import PATIENCE_S, wait_until
 
 EX_USAGE, EX_OSERR, EX_CONFIG = 64, 71, 78
@@ -14,6 +15,17 @@ EX_USAGE, EX_OSERR, EX_CONFIG = 64, 71, 78
 @pytest.fixture
 def running(board, queue):
     return board.start()
+
+
+def test_ready(board, queue, folder, monkeypatch):
+    """The service manager hears that the board is ready when its port is open and its token can be read."""
+    manager = NotifySocket(folder / 'notify')
+    monkeypatch.setenv('NOTIFY_SOCKET', manager.path)
+    assert 'start leat-board first' in board.run('--url').stderr
+    board.start()
+    manager.wait('READY')
+    assert board.run('--url').returncode == 0 and board.request('/healthz').status == 200
+    assert 'showing 1 queue at' in board.log()
 
 
 def test_the_page_and_its_files(running):

@@ -152,6 +152,8 @@ def test_limit_and_paging(leat, queue):
     assert [row['tid'] for row in rows] == tids + later
     text = leat('list').stdout
     assert len(text.splitlines()) == 1 + 20 + 20 + 1 and 'only the first 20 of each state are shown' in text
+    text = leat('list', '--limit', '1').stdout
+    assert len(text.splitlines()) == 1 + 1 + 1 + 1 and 'only the first of each state is shown' in text
 
 
 def test_hostile_bytes_are_escaped(leat, queue):

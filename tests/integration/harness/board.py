@@ -67,7 +67,7 @@ class Board:
     @property
     def url(self):
         """The address that the log says to open."""
-        return re.search(r'showing \d+ queues at (\S+)', self.log()).group(1)
+        return re.search(r'showing \d+ queues? at (\S+)', self.log()).group(1)
 
     @property
     def token(self):
