@@ -89,9 +89,10 @@ static const struct doctor_kind kinds[] = {
      false},
     {"record", "an unreadable lease record", "It takes up memory.", "removes it", NULL, false},
     {"unrecorded", "a running task without a lease record",
-     "Somebody deleted its record. Until it is restored, the task's end is not accepted, and if "
-     "the "
-     "worker is lost, the task runs again without counting a crash.",
+     "Somebody deleted its record, or the worker hangs and has not claimed it yet. Until the "
+     "record "
+     "is there, the task's end is not accepted, and if the worker is lost, the task runs again "
+     "without counting a crash.",
      NULL, "Wait: the worker's next renewal restores it, within a third of the lease.", false},
     {"unnamed", "a running task that does not hold its label or unique key",
      "Another task with the same label or key can be enqueued, and would run beside it.",
@@ -112,8 +113,9 @@ static const struct doctor_kind kinds[] = {
     {"waiting", "a waiting task without a place",
      "It has no lane, no due time, and follows no other task, so it would wait forever.",
      "makes it ready, in its lane if it has one", NULL, false},
-    {"delayed", "a due time without a task", "Nothing happens at that time.", "removes it", NULL,
-     false},
+    {"delayed", "a due time without a task, or one that never comes",
+     "Without a task nothing happens at that time. A task that is never due never starts.",
+     "removes it; its task becomes ready", NULL, false},
     {"laned", "a place in a lane that is wrong",
      "It has no task, or a score, which hides the tasks of other lanes.",
      "removes it, or the score", NULL, false},
@@ -133,8 +135,7 @@ static const struct doctor_kind kinds[] = {
      "Commands do not find the task by its id, or Redis keeps an entry of a task that is gone.",
      "corrects it",
      "While an index is being built, as after an upgrade, wait: the next scan of a worker "
-     "completes "
-     "it.",
+     "completes it.",
      false},
     {"awaited", "an announced wait that is over", "It takes up memory.", "removes it", NULL, false},
     {"other", "a kind of problem that this leat does not know",

@@ -25,7 +25,6 @@ repairs.dangling = leat.settle_vanished
 repairs.vanished = leat.settle_vanished
 repairs.moved = dropping(RUNNING)
 repairs.record = dropping(RUNNING)
-repairs.delayed = dropping_member(DELAYED)
 repairs.laned = step(function(q, member)
   local _, tid = leat.lane_parts(member)
   if tid and redis.call('HEXISTS', q[WAITING], tid) == 1 then
@@ -124,7 +123,7 @@ end
 -- The task becomes ready, with its names. If another task holds its unique key, it becomes that task's follow-up,
 -- which waits for its end. If that task has a follow-up already, this task becomes ready too; leat_claim then
 -- refuses it, and it becomes a dead letter.
-repairs.waiting = step(function(q, tid)
+local function place_waiting(q, tid)
   local list = leat.read_waiting(q, tid)
   local task = decode('w', list)
   local holder = task.unique and leat.holder_of(q, task.unique)
@@ -137,6 +136,15 @@ repairs.waiting = step(function(q, tid)
     leat.hold_unique(q, task.unique, tid)
   end
   leat.make_ready(q, tid, list)
+end
+repairs.waiting = step(place_waiting)
+
+-- A task whose due time never comes starts now, unless it waits in a lane, too.
+repairs.delayed = step(function(q, member)
+  zset_drop(q, DELAYED, member)
+  if leat.checks.waiting(q, member) then
+    place_waiting(q, member)
+  end
 end)
 
 -- A key whose holder is gone passes to its follow-up. A key that is refused for some time is freed after it.

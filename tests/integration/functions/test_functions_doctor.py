@@ -37,6 +37,15 @@ def test_damage_is_found_and_repaired(queue, case):
         clean(queue, name)
 
 
+def test_one_repair_of_a_task_that_is_never_due(queue):
+    """leat doctor --repair ends with 'all were repaired': so nothing is left of it, and the task can start."""
+    _, make, after = CASES['never due']
+    tid = make(queue)
+    assert [state for _, state in Doctor(queue).repair()] == ['repaired']
+    clean(queue)
+    after(queue, tid)
+
+
 def test_looking_writes_nothing(queue, case):
     """leat_doctor changes no key."""
     def contents():
