@@ -37,8 +37,10 @@ end
 -- 'lanes_only' (LANES_ONLY): with 'named', a lane without settings of its own is none.
 local LANE_DEFAULT, LANES_ONLY = 1, 2
 function LAZY.lane_conf(q)
+  local default, only = 'lane:' .. DEFAULT, 'lanes_only'
   -- users who may only add tasks have HGET here, and no HMGET
-  q.lane_conf = { redis.call('HGET', q[CONF], 'lane:' .. DEFAULT), redis.call('HGET', q[CONF], 'lanes_only') }
+  q.lane_conf = q.consumer and redis.call('HMGET', q[CONF], default, only)
+    or { redis.call('HGET', q[CONF], default), redis.call('HGET', q[CONF], only) }
   return q.lane_conf
 end
 
@@ -187,11 +189,18 @@ function leat.to_lane(q, tid, lane)
   join_if_startable(q, lane)
 end
 
+-- Part of a whole step. Costs less than zset_drop, as all members have the score 0 (see misplaced).
+local function drop_member(q, member)
+  if redis.call('ZREM', q[LANED], member) == 1 then
+    undo_with(q, 'ZADD', q[LANED], '0', member)
+  end
+end
+
 -- Part of a whole step. lane: the one that the task names (nil: none). It may wait in the lane '', see lane_of.
 function leat.leave_lane(q, tid, lane)
-  zset_drop(q, LANED, member_of('', tid))
+  drop_member(q, member_of('', tid))
   if lane then
-    zset_drop(q, LANED, member_of(lane, tid))
+    drop_member(q, member_of(lane, tid))
   end
 end
 
@@ -360,9 +369,10 @@ local function start_step(q, lane, tag, member)
   local list = leat.unpack_waiting(packed)
   q.promoted_bytes = (q.promoted_bytes or 0) + #(packed or '')
   leat.note_size(q, #(packed or ''))
-  zset_drop(q, LANED, member)
+  drop_member(q, member)
   if first_member(q, lane) then
-    zset_put(q, LANES, tag_text(tag + spec.step), lane)
+    redis.call('ZADD', q[LANES], tag_text(tag + spec.step), lane)
+    undo_with(q, 'ZADD', q[LANES], tag_text(tag), lane)
   else
     zset_drop(q, LANES, lane)
   end
