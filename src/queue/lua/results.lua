@@ -140,12 +140,13 @@ function leat.follow(keys, args)
   return { PROTOCOL, q.now_text, tid }
 end
 
--- {ms, tid …} of the tasks that somebody follows, and for how long still, as far as the wakeups that are kept tell.
+-- {ms, tid …} of the tasks that somebody follows, and for how long still, as far as the wakeups that are kept tell. Who
+-- may add tasks can write any wakeup.
 function leat.followed(q, wakeups)
   local list = {}
   for _, wakeup in ipairs(wakeups) do
     local ms, tid = tostring(wakeup[2][2]):match('^follow (%d+) (%S+)$')
-    local left = ms and #ms <= MAX_DIGITS and wakeup[1]:match('^%d+') + ms - q.now or 0
+    local left = ms and #ms <= MAX_DIGITS and is_tid(tid) and wakeup[1]:match('^%d+') + ms - q.now or 0
     if left > 0 then
       list[#list + 1] = str(left)
       list[#list + 1] = tid

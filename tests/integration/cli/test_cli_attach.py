@@ -255,6 +255,14 @@ def test_broken_connection(daemon, start, queue, proxy, through_proxy, latches, 
     assert attach.ended() == 6 and attach.out == 'one\ntwo\n'
 
 
+@pytest.mark.parametrize('why', ['follow 60000 1-0\0', b'follow 60000 \xff', 'follow 60000 ' + 'x' * 100000])
+def test_hostile_wakeups(daemon, queue, why):
+    """Who may add tasks may also write wakeups; none keeps a worker from its start."""
+    queue.register('w1')
+    queue.redis.xadd(queue.bell, {'why': why})
+    daemon().wait_ready()
+
+
 # ---- tasks that have ended, and other names
 
 def test_ended_before(daemon, leat, queue):

@@ -4,6 +4,9 @@ import redis
 
 from harness.queue import text
 
+DAMAGED = ('follow', 'follow x 1-0', 'follow 5', f'follow {"9" * 300} 1-0', 'follow 5 1-0 2-0', 'follow 60000 x',
+           'follow 60000 1-0\0', '\0', b'follow 60000 \xff', f'follow 60000 {"1" * 50}-0')
+
 
 def wakeups(queue):
     """The reasons of the wakeups that are kept."""
@@ -67,6 +70,6 @@ def test_who_registers_later(queue):
 def test_damaged_wakeups(queue):
     """Wakeups that leat did not write are ignored."""
     queue.register('w1')
-    for why in 'follow', 'follow x 1-0', 'follow 5', f'follow {"9" * 300} 1-0', 'follow 5 1-0 2-0':
+    for why in DAMAGED:
         queue.redis.xadd(queue.bell, {'why': why})
     assert registered(queue, 'w2') == {}
