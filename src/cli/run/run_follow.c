@@ -202,6 +202,18 @@ static void lose_reader(struct follow *follow, int number)
     }
 }
 
+/* Passes output to the watch. Its write may block, and then signals have to have their effect. */
+static void pass_out(struct follow *follow, int number, struct bytes data)
+{
+    const struct run_watch *watch = follow->watch;
+    sigset_t blocked;
+
+    (void)sigprocmask(SIG_SETMASK, follow->retry.mask, &blocked);
+    follow->failed = watch->write(watch->context, number, data, follow->attempt);
+    (void)sigprocmask(SIG_SETMASK, &blocked, NULL);
+    follow->left = follow->left || follow->failed != EX_OK;
+}
+
 static void write_out(struct follow *follow, int number, struct bytes data)
 {
     const struct run_watch *watch = follow->watch;
@@ -209,8 +221,7 @@ static void write_out(struct follow *follow, int number, struct bytes data)
     size_t left = data.size;
 
     if (watch && watch->write && data.size > 0) {
-        follow->failed = watch->write(watch->context, number, data, follow->attempt);
-        follow->left = follow->left || follow->failed != EX_OK;
+        pass_out(follow, number, data);
         left = 0;
     }
     for (take_signals(follow); left > 0 && !follow->left && !follow->closed[number];

@@ -1,5 +1,9 @@
 """leat logs -f: a task that runs on another host."""
+import fcntl
 import os
+import signal
+import struct
+import termios
 
 import pytest
 
@@ -61,6 +65,29 @@ def test_follow_a_waiting_task(start, queue, far, folder):
     write(queue, task, 0, 'one')
     queue.finish(FAR, task)
     assert logs.ended() == 0 and logs.out == 'one'
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_reader_that_stops(start, queue, far, folder, number):
+    """A signal ends leat also while nobody reads its output."""
+    [tid] = queue.add({'command': 'x'})
+    task = far()
+    reader, writer = os.pipe()
+    most = fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+
+    def is_full():
+        left = fcntl.ioctl(reader, termios.FIONREAD, bytes(4))
+        return struct.unpack('i', left)[0] == most
+    config = {'output': {'to': 'file', 'directory': folder / 'files'}}
+    logs = start('logs', '-f', tid, stdout=writer, config=config)
+    os.close(writer)
+    wait_followed(queue, tid)
+    write(queue, task, 0, 'x' * 4 * most)
+    wait_until(is_full, 20)
+    logs.process.send_signal(number)
+    assert logs.ended() == -number
+    os.close(reader)
+    queue.finish(FAR, task)
 
 
 @pytest.mark.parametrize('options', [['-t'], ['-n', 5], ['--attempt', 1], ['--json']])
