@@ -143,6 +143,14 @@ def reads_a_result(mine, queue):
     assert b'secret' in found[0][1][0][1]
 
 
+def has_output_sent(mine, queue):
+    mine.xadd(queue.bell, {'why': 'follow 60000 5-5'})
+    *_, followed = queue.call('register', queue.group, 'w2', '{}', 0)
+    assert followed[1] == b'5-5'
+    with pytest.raises(redis.ResponseError, match=DENIED):
+        mine.execute_command('XREAD', 'STREAMS', '{emails}:output:5-5', '0')
+
+
 def reads_all_tasks(mine, queue):
     queue.add({'command': 'good'})
     waiting_task(queue)
@@ -222,6 +230,7 @@ WORST = {
         'keep the tasks of lost workers from others: HSET': keeps_tasks_of_lost_workers,
         'read the result of a task whose id it knows: XREAD': reads_a_result,
         'forge the result of a task whose id it knows: HSET': forges_a_result_by_a_task,
+        'have workers send the output of tasks to Redis: XADD': has_output_sent,
     },
     'worker': {
         'read all tasks: XRANGE, HGETALL': reads_all_tasks,
