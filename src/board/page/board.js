@@ -752,7 +752,11 @@ function block(title, text) {
   return text ? el('div', {}, el('h3', {textContent: title}), el('pre', {tabIndex: 0, textContent: text})) : null;
 }
 
+// Commands are copied into a shell, so there are none for a damaged id.
 function taskActions(task, queue) {
+  if (!/^\d+-\d+$/.test(task.tid)) {
+    return null;
+  }
   const leat = 'leat -q ' + quote(queue) + ' ';
   const words = {dead: ['dead retry', 'dead drop', 'logs'], running: ['logs -f', 'explain', 'cancel --now'],
     done: ['explain', 'logs']}[task.state] || ['explain', 'cancel'];
@@ -823,7 +827,7 @@ async function openTask(task) {
   const queue = view.queue, body = el('div', {className: 'body'}, el('p', {className: 'soft', textContent: 'Loading…'}));
   const badge = el('span');
   setBadge(badge, stateOf(task));
-  dialog.replaceChildren(el('header', {}, el('h2', {id: 'task-title', textContent: safe(task.tid)}), badge,
+  dialog.replaceChildren(el('header', {}, el('h2', {id: 'task-title', textContent: textOf(task, 'tid')}), badge,
     el('button', {className: 'box', type: 'button', textContent: 'Close', on: {click: () => dialog.close()}})), body);
   dialog.showModal();
   try {

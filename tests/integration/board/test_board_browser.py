@@ -96,6 +96,23 @@ def test_hostile_texts_stay_text(page, queue):
     assert page.errors() == []
 
 
+def test_damaged_ids(page, queue):
+    """The window of a task whose id is damaged offers no commands, which would be copied into a shell."""
+    queue.register('w1:1:a')
+    queue.redis.xadd(queue.history, {'1': record('--all $(id)')})
+    queue.redis.xadd(queue.history, {'1': b''})
+    queue.redis.hincrby(queue.stats, 'succeeded', 2)
+    wait_until(lambda: len(page.rows('Ended tasks')) == 2, message=page.text)
+    for number, title in enumerate(['', '--all $(id)']):
+        page.run('''document.querySelectorAll('table[aria-label="Ended tasks"] button')[arguments[0]]
+                 .click()''', number)
+        wait_until(lambda: 'Attempts' in page.run('return document.getElementById("task").innerText'))
+        assert page.run('return document.getElementById("task-title").innerText') == title
+        assert 'leat -q' not in page.run('return document.getElementById("task").innerText')
+        page.run('document.getElementById("task").close()')
+    assert page.errors() == []
+
+
 def test_ended_tasks(page, queue, daemon, leat, latch):
     """Tasks that have ended show with their ends, the newest one first. One opens with what is known of it, also
     if it ended after the page had listed it as running; a dead letter opens with its output. The search finds
