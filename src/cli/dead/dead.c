@@ -26,6 +26,7 @@ static const char help[] =
     "  --older-than AGE  died more than AGE ago, such as 2d\n"
     "  --newer-than AGE  died less than AGE ago\n"
     "  --lane NAME       was in this lane; '' means no lane\n"
+    "  --label GLOB      its label matches GLOB, such as 'order-*'\n"
     "  --command GLOB    its whole command matches GLOB, such as 'make *'\n"
     "\n"
     "Options:\n"
@@ -119,6 +120,7 @@ static int run(struct cli *cli, int argc, char **argv)
         {"--older-than", .duration_ms = &options.filter.older_ms},
         {"--newer-than", .duration_ms = &options.filter.newer_ms},
         {"--lane", .text = &options.filter.lane},
+        {"--label", .text = &options.filter.label},
         {"--command", .text = &options.filter.command},
         {"--all", .flag = &options.all},
         {"--dry-run", .flag = &options.dry_run},

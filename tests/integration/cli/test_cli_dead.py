@@ -65,6 +65,9 @@ def test_labels(leat, queue):
     text = leat('dead', 'list').stdout
     assert text.splitlines()[0].split()[:2] == ['ID', 'LABEL'] and 'order-2' in text and 'c  size=9' in text
     assert [row['tid'] for row in json.loads(leat('dead', 'list', '--json', 'order-1').stdout)] == [new]
+    filtered = json.loads(leat('dead', 'list', '--json', '--label', 'order-[12]', '--command', '[ab]').stdout)
+    assert [row['tid'] for row in filtered] == [old, other]
+    assert leat('dead', 'retry', '--dry-run', '--label', '*-2').stdout.startswith('would retry 1 dead letter:')
     for args in (['dead', 'show', '--json', 'order-1'], ['show', '--json', 'order-1']):
         assert json.loads(leat(*args).stdout)['tid'] == new
     assert leat('dead', 'retry', 'order-1').returncode == 0 and dead_tids(queue) == [old, other]
