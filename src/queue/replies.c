@@ -200,7 +200,9 @@ int queue_renew_read(const redisReply *reply, struct queue_renew_reply *out)
     if (read_renewed(reply, out) || value_number_at(reply, 5, &out->dead_growth)) {
         return value_malformed();
     }
-    return 0;
+    out->ended = reply->elements > 6 ? value_at(reply, 6) : NULL;
+    out->reasons = reply->elements > 7 ? value_at(reply, 7) : NULL;
+    return out->ended && !value_are_texts(out->ended) ? value_malformed() : 0;
 }
 
 int queue_register_read(const redisReply *reply, struct queue_renew_reply *out)

@@ -49,6 +49,8 @@ struct queue_renew_reply {
     const struct redisReply *lost;      /* array of tokens */
     const struct redisReply *cancelled; /* array of tokens */
     int64_t dead_growth;                /* renew: how many dead letters to warn of; 0: none */
+    const struct redisReply *ended;     /* renew: as in the reply of a claim; NULL: no task */
+    const struct redisReply *reasons;   /* why, of each of these; NULL: unknown */
     bool more;                          /* from here on: register only */
     const char *wakeup_id;
     const struct redisReply *settings; /* array of texts: name and value of each setting in force */

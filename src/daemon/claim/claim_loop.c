@@ -124,7 +124,7 @@ static void handle_reply(struct claim_loop *claim_loop, const struct queue_claim
 {
     lease_update(claim_loop->lease, answer->lease_ms);
     if (answer->ended->elements > 0) {
-        task_log_ended_by_claim(claim_loop->worker->refusals, answer->ended, answer->reasons);
+        task_log_ended_by_call(claim_loop->worker->refusals, answer->ended, answer->reasons);
         dead_hook_fetch(claim_loop->dead_hook);
     }
     if (!pause_state_update(claim_loop->pause_state, answer, sent_wakeups)) {

@@ -253,6 +253,9 @@ static void on_renewed(void *context, const struct redisReply *reply)
     }
     lease_update(lease, answer.lease_ms);
     apply(lease, &answer);
+    if (answer.ended) {
+        task_log_ended_by_call(lease->worker->refusals, answer.ended, answer.reasons);
+    }
     if (answer.dead_growth > 0) {
         task_log_dead_growth(lease->worker->config->queue.name, answer.dead_growth);
     }

@@ -282,7 +282,7 @@ static void on_reclaimed(void *context, const struct redisReply *reply)
     }
     reclaim->moved += answer.moved;
     if (answer.ended->elements > 0) {
-        task_log_ended_by_claim(reclaim->worker->refusals, answer.ended, NULL);
+        task_log_ended_by_call(reclaim->worker->refusals, answer.ended, NULL);
         dead_hook_fetch(reclaim->dead_hook);
     }
     if (answer.more) {

@@ -250,9 +250,9 @@ void task_log_cancelled(const char *tid)
     log_event(LOG_NOTICE, LOG_ID_TASK_CANCELLED, fields, 3, "task %s: not started: cancelled", tid);
 }
 
-/* A task that a claim made a dead letter. */
-static void log_dead_by_claim(struct refusals *refusals, const char *tid, const char *cause,
-                              const char *reason)
+/* A task that a claim or a renewal made a dead letter. */
+static void log_dead_by_call(struct refusals *refusals, const char *tid, const char *cause,
+                             const char *reason)
 {
     /* somebody deleted the entry of a vanished task while it ran; a crash was an attempt, too */
     bool started = strcmp(cause, "vanished") == 0, ran = started || strcmp(cause, "crash") == 0;
@@ -265,8 +265,8 @@ static void log_dead_by_claim(struct refusals *refusals, const char *tid, const 
               started ? "" : "not started: ", cause, *reason ? ": " : "", reason);
 }
 
-void task_log_ended_by_claim(struct refusals *refusals, const struct redisReply *ended,
-                             const struct redisReply *reasons)
+void task_log_ended_by_call(struct refusals *refusals, const struct redisReply *ended,
+                            const struct redisReply *reasons)
 {
     for (size_t i = 0; i + 1 < ended->elements; i += 2) {
         const char *tid = ended->element[i]->str, *cause = ended->element[i + 1]->str;
@@ -275,7 +275,7 @@ void task_log_ended_by_claim(struct refusals *refusals, const struct redisReply 
             continue;
         }
         const struct redisReply *reason = value_at(reasons, i / 2);
-        log_dead_by_claim(refusals, tid, cause, value_is_text(reason) ? reason->str : "");
+        log_dead_by_call(refusals, tid, cause, value_is_text(reason) ? reason->str : "");
     }
 }
 

@@ -35,10 +35,10 @@ void task_log_home_inaccessible(void *context, const char *home, int error);
 /* A task that was cancelled before it started here. */
 void task_log_cancelled(const char *tid);
 
-/* Tasks that a claim dead-lettered or found cancelled, without an attempt by this worker. ended:
- * tid, cause, …; reasons: why, of each; NULL: unknown. */
-void task_log_ended_by_claim(struct refusals *refusals, const struct redisReply *ended,
-                             const struct redisReply *reasons);
+/* Tasks that a claim or a renewal dead-lettered, or that a claim found cancelled, without an
+ * outcome of this worker. ended: tid, cause, …; reasons: why, of each; NULL: unknown. */
+void task_log_ended_by_call(struct refusals *refusals, const struct redisReply *ended,
+                            const struct redisReply *reasons);
 
 /* The queue's dead letters have grown to this number. */
 void task_log_dead_growth(const char *queue, int64_t letters);

@@ -162,11 +162,13 @@ end
 -- ARGV: group, consumer, the heartbeat (JSON), then the tokens of its tasks: running, deferred, or ended with a
 -- leat_finish that is not answered yet.
 -- Reply: PROTOCOL, now ms, lease ms, lost tokens, tokens of tasks that are to be cancelled, how many dead letters
--- to warn of (0: none now).
+-- to warn of (0: none now); and, if this call has dead-lettered tasks whose entries are gone or which expired,
+-- {tid, cause …} and the reasons, as leat_claim has them.
 -- Safe to stop: it only extends leases. If somebody has deleted records or names of tasks that run, it restores them.
 function leat.renew(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local lease = leat.read_lease(q)
+  q.ended = {}
   local lost, cancelled, returned = beat(q, lease, rest(args, 4), args[3])
   if #lost > 0 then
     count(q, 'fenced', #lost)
@@ -177,7 +179,7 @@ function leat.renew(keys, args)
   leat.expire_due(q)
   leat.offer_if_freed(q)
   local fine, growth = pcall(leat.dead_growth, q)
-  return { PROTOCOL, q.now_text, lease, lost, cancelled, fine and growth or 0 }
+  return { PROTOCOL, q.now_text, lease, lost, cancelled, fine and growth or 0, q.ended[1] and q.ended, q.reasons }
 end
 
 function leat.check_types(q)

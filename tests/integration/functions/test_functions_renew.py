@@ -93,7 +93,9 @@ def test_a_deleted_entry_is_settled_when_its_renewal_finds_it(queue, client):
     queue.add({'command': 'x', 'id': 'label'}, {'command': 'y'})
     gone, stays = queue.begin('w1', 2)
     client.xdel('emails', gone.token[1:])
-    assert queue.renew('w1', tokens([gone, stays]))['lost'] == [gone.token]
+    answer = queue.renew('w1', tokens([gone, stays]))
+    assert answer['lost'] == [gone.token] and answer['ended'] == [gone.tid, 'vanished']
+    assert queue.renew('w1', [stays.token])['ended'] == []
     [(_, letter)] = queue.letters()
     assert letter['leat.cause'] == b'vanished' and queue.held() == {}
     assert client.hlen(queue.running) == 1 and queue.pending() == [stays.token]

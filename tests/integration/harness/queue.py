@@ -149,9 +149,10 @@ class Queue:
         return [kinds[text(key)] + text(entry[0]) for key, entries in reply or [] for entry in entries]
 
     def renew(self, consumer, tokens=(), heartbeat='{}'):
-        now, lease, lost, cancelled, growth = self.call('renew', self.group, consumer, heartbeat, *tokens)
+        now, lease, lost, cancelled, growth, *more = self.call('renew', self.group, consumer, heartbeat, *tokens)
         return {'now': int(now), 'lease': lease, 'lost': [text(token) for token in lost],
-                'cancelled': [text(token) for token in cancelled], 'dead_growth': growth}
+                'cancelled': [text(token) for token in cancelled], 'dead_growth': growth,
+                'ended': [text(one) for one in more[0]] if more else []}
 
     @staticmethod
     def result(token, outcome='success', again=False, delay=0, duration=0, ttl=0, **texts):

@@ -227,6 +227,7 @@ def test_waiting_task_loses_its_lease(daemon, queue, client, seen, latch):
     wait_until(lambda: sizes(seen) == [4, 2])
     client.xdel(queue.stream, tids[3])
     worker.wait_log(f'task {tids[3]}: attempt 1 ended: lease-lost')
+    worker.wait_log(f'task {tids[3]}: vanished; dead-lettered')
     latch.open()
     wait_until(lambda: queue.counter('succeeded') == 3 and is_empty(queue))
     assert seen.all()[2:] == [(1, b'3\n')]

@@ -182,7 +182,16 @@ static void reads_renewals(void **state)
     assert_int_equal(out.now_ms, 5);
     assert_int_equal(out.lost->elements, 1);
     assert_string_equal(out.cancelled->element[0]->str, "g2-1");
+    assert_null(out.ended);
     assert_int_equal(queue_register_read(reply, &out), -1);
+    freeReplyObject(reply);
+
+    reply = RESP(
+        "*8\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n:0\r\n*2\r\n$3\r\n1-1\r\n$7\r\nexpired\r\n"
+        "*1\r\n$4\r\nlate\r\n");
+    assert_int_equal(queue_renew_read(reply, &out), 0);
+    assert_string_equal(out.ended->element[1]->str, "expired");
+    assert_string_equal(out.reasons->element[0]->str, "late");
     freeReplyObject(reply);
 
     reply = RESP("*8\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n:1\r\n$3\r\n8-1\r\n*2\r\n$"
@@ -204,6 +213,7 @@ static void reads_renewals(void **state)
         "*6\r\n:1\r\n$1\r\n5\r\n:60000\r\n*1\r\n:1\r\n*0\r\n:0\r\n",
         "*5\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n",
         "*6\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n*0\r\n",
+        "*7\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n:0\r\n$1\r\nx\r\n",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         reply = resp_parse(wrong[i], strlen(wrong[i]));
