@@ -407,17 +407,22 @@ static int read_rest(struct follow *follow)
     return count;
 }
 
-/* Checks that the task still exists: an operator may have deleted it, or Redis may have lost it. */
+/* Checks that the task still exists: an operator may have deleted it, or Redis may have lost it.
+ * Sets retry.status if Redis refuses that. If the connection breaks, the next step reconnects. */
 static void check_task(struct follow *follow)
 {
     const struct await_events events = {
         .ended = on_ended, .context = follow, .expires_ns = &follow->expires_ns};
     char *id = (char *)follow->tid;
     size_t left;
+    int status;
 
     follow->checked_ns = clock_boot_ns();
-    /* with this deadline it checks once; the next call reports a failure */
-    (void)await_tasks(follow->cli, &id, 1, clock_boot_ns(), &events, &left);
+    /* with this deadline it checks once, and reports a failure */
+    status = await_tasks(follow->cli, &id, 1, clock_boot_ns(), &events, &left);
+    if (status != EX_OK && status != EX_TEMPFAIL && status != EX_UNAVAILABLE) {
+        follow->retry.status = status;
+    }
 }
 
 /* Asks for the task's output. Its worker may have changed, or have been without Redis. Returns the
@@ -462,8 +467,14 @@ static bool is_check_due(const struct follow *follow)
 
 static int reconnect(struct follow *follow)
 {
-    int status = retry_reconnect(&follow->retry, follow->cli);
+    int status;
 
+    /* if no step has failed, a check has, and has said why */
+    if (follow->retry.error == REDIS_ERROR_NONE) {
+        follow->retry.error = REDIS_ERROR_LOST;
+        follow->retry.told = true;
+    }
+    status = retry_reconnect(&follow->retry, follow->cli);
     follow->reading = false;
     follow->followed_ns = 0; /* its worker may have lost the question, too */
     if (status == RETRY_SIGNAL) {
@@ -472,7 +483,7 @@ static int reconnect(struct follow *follow)
     if (status == 0) {
         check_task(follow);
     }
-    return status;
+    return status != 0 ? status : follow->retry.status;
 }
 
 static int step(struct follow *follow)
@@ -481,8 +492,8 @@ static int step(struct follow *follow)
     int count;
 
     take_signals(follow);
-    if (follow->left) {
-        return 0;
+    if (follow->left || follow->retry.status != EX_OK) {
+        return follow->retry.status;
     }
     if (!follow->cli->client) {
         return reconnect(follow);
@@ -512,7 +523,7 @@ static int step(struct follow *follow)
     if (!ended && count == 0 && !is_running(follow) && stall_is_due(&follow->stall)) {
         stall_check(&follow->stall, follow->cli);
     }
-    return 0;
+    return follow->retry.status;
 }
 
 /* Returns the exit status. */

@@ -255,6 +255,33 @@ def test_broken_connection(daemon, start, queue, proxy, through_proxy, latches, 
     assert attach.ended() == 6 and attach.out == 'one\ntwo\n'
 
 
+def test_a_check_that_breaks(daemon, start, queue, proxy, through_proxy, latches, wait_until):
+    """If the connection breaks while leat looks for the task, leat says so once, connects again and goes on."""
+    daemon().wait_ready()
+    latch = latches()
+    [tid] = queue.add({'command': f'echo one; {latch.wait}; exit 6', 'max_attempts': 1})
+    wait_running(queue, wait_until)
+    trap = proxy.trap('leat_await')
+    attach = start('attach', tid, config=through_proxy)
+    trap.wait()
+    wait_until(lambda: attach.out == 'one\n', 20)
+    latch.open()
+    assert attach.ended() == 6
+    [line] = attach.error.splitlines()
+    assert line.startswith('leat: cannot wait for the tasks: ') and line.endswith('; retrying')
+
+
+def test_too_few_rights(start, queue):
+    """A user who may ask for the output, but not for the end, gets an error."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'true'})
+    queue.redis.execute_command('ACL', 'SETUSER', 'few', 'on', '>secret', '~*', '+@all', '-hset')
+    attach = start('attach', tid, config={'redis': {'user': 'few', 'password': 'secret'}})
+    assert attach.ended() == FAILED
+    refused, left = attach.error.splitlines()
+    assert 'the ACL of that user' in refused and f'task {tid} goes on' in left
+
+
 @pytest.mark.parametrize('why', ['follow 60000 1-0\0', b'follow 60000 \xff', 'follow 60000 ' + 'x' * 100000])
 def test_hostile_wakeups(daemon, queue, why):
     """Who may add tasks may also write wakeups; none keeps a worker from its start."""
