@@ -151,6 +151,15 @@ def has_output_sent(mine, queue):
         mine.execute_command('XREAD', 'STREAMS', '{emails}:output:5-5', '0')
 
 
+def blocks_the_wakeups(mine, queue):
+    mine.execute_command('XADD', queue.bell, f'{2 ** 64 - 1}-{2 ** 64 - 1}', 'why', 'x')
+    for call in (lambda: queue.register('w2'), lambda: queue.gate('paused', 1, 'alice@web1')):
+        with pytest.raises(redis.ResponseError, match='last possible ID|exhausted|equal or smaller'):
+            call()
+    queue.redis.delete(queue.bell)
+    queue.register('w2')
+
+
 def reads_all_tasks(mine, queue):
     queue.add({'command': 'good'})
     waiting_task(queue)
@@ -231,6 +240,7 @@ WORST = {
         'read the result of a task whose id it knows: XREAD': reads_a_result,
         'forge the result of a task whose id it knows: HSET': forges_a_result_by_a_task,
         'have workers send the output of tasks to Redis: XADD': has_output_sent,
+        'block the wakeup stream for all: XADD with the highest id': blocks_the_wakeups,
     },
     'worker': {
         'read all tasks: XRANGE, HGETALL': reads_all_tasks,
