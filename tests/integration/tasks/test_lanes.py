@@ -196,16 +196,16 @@ def test_a_rate_over_two_workers(daemon, queue, stamps, late):
 
 
 def test_the_rate_of_a_lane(daemon, queue, stamps, late):
-    """A lane of 20 tasks a second and one without a rate start as configured, on two workers."""
-    queue.conf_set('lane:slow', '1, -, 20/s')
+    """A lane of 10 tasks a second and one without a rate start as configured, on two workers."""
+    queue.conf_set('lane:slow', '1, -, 10/s')
     for _ in range(2):
         daemon({'queue': {'concurrency': 2}}).wait_ready()
-    queue.add(*[task(stamps, 'slow')] * 100, *[task(stamps, 'free')] * 100)
-    rows = wait_for(stamps, lambda rows: len(rows) == 200)
+    queue.add(*[task(stamps, 'slow')] * 60, *[task(stamps, 'free')] * 60)
+    rows = wait_for(stamps, lambda rows: len(rows) == 120)
     slow, free = (sorted(at for lane, at in rows if lane == name) for name in ('slow', 'free'))
-    assert abs(between(rows, slow[0] + 0.5, slow[0] + 3.5, 'slow') - 60) <= 3 + 20 * late()
+    assert abs(between(rows, slow[0] + 0.5, slow[0] + 3.5, 'slow') - 30) <= 3 + 10 * late()
     # on a busy machine, the last tasks of the lane without a rate may start late
-    assert len(free) == 100 and free[50] < slow[50]
+    assert len(free) == 60 and free[30] < slow[30]
 
 
 def test_no_wakeups_while_waiting_for_a_token(daemon, queue, client):
