@@ -1,6 +1,8 @@
 """A queue of the last build without an index of tasks is taken over while workers of both builds run side by
 side."""
 import json
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,8 @@ from harness.functions.invariants import check
 from harness.polling import wait_until
 from harness.queue import Queue, trailer
 
+# they share the build
+pytestmark = pytest.mark.xdist_group('former')
 FORMER = 2  # the last VERSION without an index
 NOTES = {'no-password', 'no-persistence', 'snapshots-only', 'version-skew', 'library-new', 'conf-differs'}
 
@@ -49,12 +53,20 @@ class Sides:
         return [tuple(line.split()) for line in lines]
 
 
+@pytest.fixture(scope='module')
+def old():
+    """The folder of the former build."""
+    with tempfile.TemporaryDirectory(prefix='leat-') as folder:
+        Path(folder).chmod(0o755)
+        try:
+            yield former.build(Path(folder), FORMER)
+        except former.NotHere as why:
+            pytest.skip(f'the former build cannot be made: {why}')
+
+
 @pytest.fixture
-def sides(folder, daemon, leat):
-    try:
-        return Sides(former.build(folder, FORMER), folder, daemon, leat)
-    except former.NotHere as why:
-        pytest.skip(f'the former build cannot be made: {why}')
+def sides(old, folder, daemon, leat):
+    return Sides(old, folder, daemon, leat)
 
 
 def fill(sides, queue, latch):
