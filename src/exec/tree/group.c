@@ -27,14 +27,14 @@ bool group_is_empty(pid_t leader)
 struct search {
     pid_t leader, self;
     const struct group_orphans *orphans;
+    bool *doubtful; /* set if there is an orphan without an environment */
 };
 
 /* Returns the number of living processes for which `act` returns true, and sets *last to one of
  * them. If some processes could not be read, one more is counted, since they may be among those. */
 static size_t count_processes(bool (*act)(const struct proc *process, const struct search *search),
-                              pid_t leader, const struct group_orphans *orphans, pid_t *last)
+                              const struct search *search, pid_t *last)
 {
-    const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
     struct proc_walk walk;
     struct proc process;
     size_t count = 0;
@@ -42,7 +42,7 @@ static size_t count_processes(bool (*act)(const struct proc *process, const stru
         return walk.partial;
     }
     while (proc_walk_next(&walk, &process)) {
-        if (proc_is_alive(&process) && act(&process, &search)) {
+        if (proc_is_alive(&process) && act(&process, search)) {
             *last = process.pid;
             count++;
         }
@@ -56,13 +56,19 @@ static bool is_member(const struct proc *process, const struct search *search)
     return process->group == search->leader;
 }
 
-/* Returns true for an orphan of the attempt that has become a child of this process. */
+/* Returns true for an orphan of the attempt that has become a child of this process. An orphan
+ * shows no environment while it executes a program; or while it exits, and its children are not yet
+ * those of this process. */
 static bool is_orphan(const struct proc *process, const struct search *search)
 {
     const struct group_orphans *orphans = search->orphans;
-    return process->parent == search->self && process->pid != search->leader && orphans->tag &&
-           !orphans->is_started(orphans->context, process->pid) &&
-           env_tag_read(process->pid) == orphans->tag;
+    if (process->parent != search->self || process->pid == search->leader || !orphans->tag ||
+        orphans->is_started(orphans->context, process->pid)) {
+        return false;
+    }
+    uint64_t tag = env_tag_read(process->pid);
+    *search->doubtful = *search->doubtful || tag == ENV_TAG_BLANK;
+    return tag == orphans->tag;
 }
 
 static bool kill_stray(const struct proc *process, const struct search *search)
@@ -87,24 +93,24 @@ static enum group_left left_of(pid_t leader, const struct group_orphans *orphans
 
 bool group_is_alive(pid_t leader, const struct group_orphans *orphans)
 {
+    const struct search search = {.leader = leader};
     pid_t last;
     enum group_left left = left_of(leader, orphans, false);
-    return left == GROUP_STRAYS ? count_processes(is_member, leader, orphans, &last) > 0
+    return left == GROUP_STRAYS ? count_processes(is_member, &search, &last) > 0
                                 : left != GROUP_NOTHING;
 }
 
 /* Kills strays among the descendants of this process. A walk through /proc may take longer than the
  * lease allows; it comes afterwards, and finds those that this has missed. Returns whether there
  * were any. */
-static bool kill_descendants(pid_t leader, const struct group_orphans *orphans)
+static bool kill_descendants(const struct search *search)
 {
-    const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
     struct proc_tree tree;
     struct proc process;
     bool any = false;
-    proc_tree_begin(&tree, search.self);
+    proc_tree_begin(&tree, search->self);
     while (proc_tree_next(&tree, &process)) {
-        any = (proc_is_alive(&process) && kill_stray(&process, &search)) || any;
+        any = (proc_is_alive(&process) && kill_stray(&process, search)) || any;
     }
     return any;
 }
@@ -114,27 +120,32 @@ bool group_kill_strays(pid_t leader, const struct group_orphans *orphans)
     /* A process that was killed may have forked just before, so this is repeated a few times. A
      * process that is still dying is killed once more, which does no harm. */
     enum { MOST = 4 };
+    bool any = false;
+    const struct search search = {leader, getpid(), orphans, &any};
     int rounds = 0;
     pid_t last;
-    bool any = false;
     if (left_of(leader, orphans, true) == GROUP_STRAYS) {
-        any = kill_descendants(leader, orphans);
-        while (rounds < MOST && count_processes(kill_stray, leader, orphans, &last) > 0) {
+        any = kill_descendants(&search) || any;
+        while (rounds < MOST && count_processes(kill_stray, &search, &last) > 0) {
             rounds++;
         }
     }
     return any || rounds > 0;
 }
 
-bool group_strays_are_alive(pid_t leader, const struct group_orphans *orphans)
+bool group_strays_are_alive(pid_t leader, const struct group_orphans *orphans, bool *doubtful)
 {
+    const struct search search = {leader, getpid(), orphans, doubtful};
     pid_t last;
-    return count_processes(is_left, leader, orphans, &last) > 0;
+    *doubtful = false;
+    return count_processes(is_left, &search, &last) > 0;
 }
 
 pid_t group_survivor(pid_t leader, const struct group_orphans *orphans)
 {
+    bool doubtful = false;
+    const struct search search = {leader, getpid(), orphans, &doubtful};
     pid_t last = 0;
-    (void)count_processes(is_left, leader, orphans, &last);
+    (void)count_processes(is_left, &search, &last);
     return last;
 }

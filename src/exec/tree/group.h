@@ -38,13 +38,15 @@ struct group_orphans {
 };
 
 /* Kills processes that have left the group: those of the session, and orphans of this process that
- * have the attempt's tag. Returns true if there were any; they may take a moment to die. Reads all
- * of /proc if there may be some. To be called before the leader is reaped. */
+ * have the attempt's tag. Returns true if there were any, which may take a moment to die, or if
+ * there is an orphan without an environment, which may be one. Reads all of /proc if there may be
+ * some. To be called before the leader is reaped. */
 bool group_kill_strays(pid_t leader, const struct group_orphans *orphans);
 
 /* Returns true if any of these processes is left and no zombie. Kills orphans again, since a
- * process that was just killed may have left new ones. Reads all of /proc. */
-bool group_strays_are_alive(pid_t leader, const struct group_orphans *orphans);
+ * process that was just killed may have left new ones. Sets *doubtful if there is an orphan without
+ * an environment: it may show one in a moment, or leave children. Reads all of /proc. */
+bool group_strays_are_alive(pid_t leader, const struct group_orphans *orphans, bool *doubtful);
 
 /* Returns a process of the group, the session or the orphans that is no zombie, or 0. Reads all of
  * /proc. */

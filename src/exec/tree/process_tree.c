@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+enum { DOUBTS_MOST = 7 }; /* with the caller's pauses, a tenth of a second */
+
 int process_tree_adopt(void)
 {
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -73,8 +75,15 @@ static bool is_gone(struct process_tree *tree, bool closely)
         return task_cgroup_is_empty(tree->task_cgroup);
     }
     /* a stray that was killed may have left children that nobody has found yet */
-    if (tree->strays && group_strays_are_alive(tree->leader, &tree->orphans)) {
-        return false;
+    if (tree->strays) {
+        bool doubtful;
+        if (group_strays_are_alive(tree->leader, &tree->orphans, &doubtful)) {
+            tree->doubts = 0;
+            return false;
+        }
+        if (doubtful && tree->doubts++ < DOUBTS_MOST) {
+            return false;
+        }
     }
     return group_is_empty(tree->leader) ||
            (closely && !group_is_alive(tree->leader, &tree->orphans));

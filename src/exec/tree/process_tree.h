@@ -18,7 +18,8 @@ struct process_tree {
     struct task_cgroup *task_cgroup; /* not owned; NULL: no cgroup */
     struct group_orphans orphans;
     enum group_left left; /* set by exec/attempt/orphan_scan.h */
-    bool strays;          /* processes that had left the group were killed */
+    bool strays;          /* there may be processes that had left the group */
+    int doubts;           /* how many looks in a row found nothing certain */
     bool empty;           /* nothing is left, for good */
 };
 
@@ -51,7 +52,7 @@ void process_tree_kill_again(struct process_tree *tree, bool is_led);
 pid_t process_tree_survivor(const struct process_tree *tree, bool is_led);
 
 /* Returns true if nothing of it is left. With `closely`, zombies do not count, and without a cgroup
- * all of /proc is read. */
+ * all of /proc is read. To be called again with growing pauses while it is false. */
 bool process_tree_is_gone(struct process_tree *tree, bool closely);
 
 /* Adds the cgroup's accounting to *usage. To be called when the tree is gone. */
