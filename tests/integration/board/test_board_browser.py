@@ -27,8 +27,9 @@ def chromium(tmp_path_factory):
 def page(chromium, board, queue):
     """The browser at the page of the queue emails, with the token of the log."""
     board.start()
-    chromium.errors()
+    # the page of an earlier test may have asked its board, which is gone, until it was left
     chromium.open('about:blank')
+    chromium.errors()
     chromium.open(board.url)
     wait_until(lambda: chromium.rows('Queues'), message=chromium.text)
     chromium.open(board.url.split('#')[0] + '#/queue/emails')

@@ -139,14 +139,17 @@ def prometheus(folder, target, **scrape):
              '--web.listen-address=127.0.0.1:0', '--log.level=info'], stderr=out, stdout=out)
     try:
         def port():
-            inodes = {link.stat().st_ino for link in Path(f'/proc/{process.pid}/fd').glob('*')
-                      if str(link.readlink()).startswith('socket:')}
+            try:
+                inodes = {link.stat().st_ino for link in Path(f'/proc/{process.pid}/fd').glob('*')
+                          if str(link.readlink()).startswith('socket:')}
+            except FileNotFoundError:
+                return None  # a descriptor was closed meanwhile
             rows = [line.split() for line in Path(f'/proc/{process.pid}/net/tcp').read_text().splitlines()[1:]]
             ports = [int(row[1].split(':')[1], 16) for row in rows if row[3] == '0A' and int(row[9]) in inodes]
             return ports[0] if ports else None
 
-        wait_until(port, 120, lambda: log.read_text())
-        base = f'http://127.0.0.1:{port()}/api/v1/query?'
+        found = wait_until(port, 120, lambda: log.read_text())
+        base = f'http://127.0.0.1:{found}/api/v1/query?'
 
         def ask(query):
             with contextlib.suppress(OSError), urllib.request.urlopen(
