@@ -90,9 +90,8 @@ static const struct doctor_kind kinds[] = {
     {"record", "an unreadable lease record", "It takes up memory.", "removes it", NULL, false},
     {"unrecorded", "a running task without a lease record",
      "Somebody deleted its record, or the worker hangs and has not claimed it yet. Until the "
-     "record "
-     "is there, the task's end is not accepted, and if the worker is lost, the task runs again "
-     "without counting a crash.",
+     "record is there, the task's end is not accepted, and if the worker is lost, the task runs "
+     "again without counting a crash.",
      NULL, "Wait: the worker's next renewal restores it, within a third of the lease.", false},
     {"unnamed", "a running task that does not hold its label or unique key",
      "Another task with the same label or key can be enqueued, and would run beside it.",

@@ -8,7 +8,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -129,6 +128,33 @@ static bool has_started_none(void *context, pid_t pid)
     return false;
 }
 
+/* Starts a shell without any environment in a session of its own. It reads a line, and then
+ * executes cat with the variables of the attempt 1-2. Returns when it shows no environment. */
+static pid_t start_orphan(int *input, int *output)
+{
+    char *const words[] = {
+        "sh", "-c", "read x; export LEAT_WORKER=w:1:a LEAT_TASK=1-2 LEAT_FENCE=1; exec cat", NULL};
+    char *const nothing[] = {NULL};
+    int in[2], out[2], executed[2];
+    assert_int_equal(pipe2(in, O_CLOEXEC) | pipe2(out, O_CLOEXEC) | pipe2(executed, O_CLOEXEC), 0);
+    pid_t orphan = fork();
+    if (orphan == 0) {
+        if (dup2(in[0], 0) == 0 && dup2(out[1], 1) == 1 && setsid() > 0) {
+            execve("/bin/sh", words, nothing);
+        }
+        _exit(127);
+    }
+    assert_true(orphan > 0);
+    assert_int_equal(close(in[0]) | close(out[1]) | close(executed[1]), 0);
+    char end_of_file;
+    assert_int_equal(read(executed[0], &end_of_file, 1), 0);
+    assert_int_equal(close(executed[0]), 0);
+    assert_true(env_tag_read(orphan) == ENV_TAG_BLANK);
+    *input = in[1];
+    *output = out[0];
+    return orphan;
+}
+
 // Goal: an orphan that shows no environment, as while it executes a program, may be the task's: it
 // is looked at again, and killed when it shows the task's. One that never does holds up nothing for
 // long.
@@ -139,45 +165,37 @@ static void an_orphan_without_environment_is_doubtful(void **state)
     const struct group_orphans orphans = {
         .tag = env_tag_attempt(worker, &(struct task){.tid = "1-2", .fence = 1}),
         .is_started = has_started_none};
-    const char *const then[] = {"export LEAT_WORKER=w:1:a LEAT_TASK=1-2 LEAT_FENCE=1;", ""};
-    for (int others = 0; others < 2; others++) {
-        int input[2];
-        assert_int_equal(pipe(input), 0);
-        pid_t leader = fork(), orphan = leader > 0 ? fork() : 0;
+    for (int shows = 0; shows < 2; shows++) {
+        int input, output, looks = 1;
+        siginfo_t exit = {0};
+        pid_t leader = fork();
         if (leader == 0) {
             _exit(setsid() < 0);
-        } else if (orphan == 0) {
-            char line[128];
-            char *const words[] = {"sh", "-c", line, NULL}, *const nothing[] = {NULL};
-            (void)snprintf(line, sizeof line, "read x; %s exec sleep 60", then[others]);
-            (void)close(input[1]);
-            execve(dup2(input[0], 0) < 0 || setsid() < 0 ? "" : "/bin/sh", words, nothing);
-            _exit(127);
         }
-        siginfo_t exit;
         assert_int_equal(waitid(P_PID, (id_t)leader, &exit, WEXITED | WNOWAIT), 0);
-        while (env_tag_read(orphan) != ENV_TAG_BLANK) {
-            assert_int_equal(waitpid(orphan, NULL, WNOHANG), 0);
-        }
+        pid_t orphan = start_orphan(&input, &output);
 
         struct process_tree tree;
         process_tree_begin(&tree, leader, NULL, &orphans);
         process_tree_kill_strays(&tree);
         end(leader);
         assert_false(process_tree_is_gone(&tree, true));
-        assert_int_equal(write(input[1], "\n", 1), 1);
-        while (!others && env_tag_read(orphan) == ENV_TAG_BLANK) {
-            assert_int_equal(usleep(1000), 0);
+        if (shows) {
+            char echo;
+            assert_int_equal(write(input, "\nx", 2), 2);
+            assert_int_equal(read(output, &echo, 1), 1); /* cat runs */
+            assert_false(process_tree_is_gone(&tree, true));
+            assert_int_equal(waitid(P_PID, (id_t)orphan, &exit, WEXITED | WNOWAIT), 0);
+            assert_int_equal(exit.si_status, SIGKILL);
+            assert_true(process_tree_is_gone(&tree, true));
+        } else {
+            for (; !process_tree_is_gone(&tree, true); looks++) {
+                assert_true(looks < 10);
+            }
+            assert_int_equal(waitpid(orphan, NULL, WNOHANG), 0);
         }
-        while (!process_tree_is_gone(&tree, true)) {
-            assert_int_equal(usleep(1000), 0);
-        }
-        siginfo_t end_of_orphan = {0};
-        assert_int_equal(waitid(P_PID, (id_t)orphan, &end_of_orphan, WEXITED | WNOHANG | WNOWAIT),
-                         0);
-        assert_int_equal(end_of_orphan.si_pid, others ? 0 : orphan);
         end(orphan);
-        assert_int_equal(close(input[0]) | close(input[1]), 0);
+        assert_int_equal(close(input) | close(output), 0);
     }
 }
 
