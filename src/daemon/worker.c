@@ -211,6 +211,12 @@ static void on_renewed(void *context, const struct token_set *lost,
     claim_loop_forget(worker->claim_loop, lost);
 }
 
+static void on_dead_lettered(void *context)
+{
+    const struct worker *worker = context;
+    dead_hook_fetch(worker->dead_hook);
+}
+
 static void on_fatal(void *context, int exit_code)
 {
     struct worker *worker = context;
@@ -430,8 +436,10 @@ static int create_parts(struct worker *worker, const struct rlimit *nofile, int6
                                                 .homeless = task_log_home_inaccessible,
                                                 .context = worker};
     const struct outcomes_events outcomes_events = {.settled = on_settled, .context = worker};
-    const struct lease_events lease_events = {
-        .renewed = on_renewed, .heartbeat_done = on_heartbeat_done, .context = worker};
+    const struct lease_events lease_events = {.renewed = on_renewed,
+                                              .dead_lettered = on_dead_lettered,
+                                              .heartbeat_done = on_heartbeat_done,
+                                              .context = worker};
     const struct stop_events stop_events = {
         .end = on_end, .give_up = on_give_up, .context = worker};
 

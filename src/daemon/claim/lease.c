@@ -255,6 +255,7 @@ static void on_renewed(void *context, const struct redisReply *reply)
     apply(lease, &answer);
     if (answer.ended) {
         task_log_ended_by_call(lease->worker->refusals, answer.ended, answer.reasons);
+        lease->events.dead_lettered(lease->events.context);
     }
     if (answer.dead_growth > 0) {
         task_log_dead_growth(lease->worker->config->queue.name, answer.dead_growth);

@@ -19,6 +19,8 @@ struct lease_events {
     /* A reply came: tokens that this worker no longer holds, and tokens of cancelled tasks. The
      * running tasks among them have already been told to end. */
     void (*renewed)(void *context, const struct token_set *lost, const struct token_set *cancelled);
+    /* A renewal has dead-lettered tasks. */
+    void (*dead_lettered)(void *context);
     /* After each heartbeat. alive: Redis has answered the last one, or the log says that there is
      * no session. */
     void (*heartbeat_done)(void *context, bool alive);

@@ -202,6 +202,15 @@ def test_dead_letters_of_other_workers(queue, daemon, hook, folder, latch):
     assert wait_lines(folder / 'told', 2) == [first, second]
 
 
+def test_dead_letters_of_renewals(queue, hook, folder):
+    """If a renewal finds that a running task's entry was deleted, the hook runs for its dead letter at once."""
+    hook(f'echo $LEAT_CAUSE >> {folder}/told', {'queue': {'lease': '2s', 'scan': '1h'}})
+    [task] = queue.add({'command': 'sleep 1000'})
+    wait_until(lambda: queue.pending(), message='it runs')
+    queue.redis.xdel(queue.stream, task)
+    assert wait_lines(folder / 'told', 1) == ['vanished']
+
+
 def test_a_failure_is_logged_and_not_repeated(queue, hook, folder):
     """A hook that fails runs once, and its exit status and output are logged once; the dead letter stays."""
     one = hook(f'echo $LEAT_STATUS >> {folder}/told; echo moan >&2; exit 7')
