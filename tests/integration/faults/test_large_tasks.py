@@ -75,14 +75,14 @@ def slow_link(folder, redis_server):
 def test_a_transfer_longer_than_the_timeout(daemon, queue, client, slow_link, folder):
     """A task whose transfer takes longer than command_timeout arrives, in the blocking read and in the claim, even
     if the worker wants to end the read meanwhile."""
-    one = daemon({'redis': {'socket': slow_link.path, 'command_timeout': '1s'}, 'queue': {'lease': '60s'}})
+    one = daemon({'redis': {'socket': slow_link.path, 'command_timeout': '3s'}, 'queue': {'lease': '60s'}})
     one.wait_ready()
     wait_blocked(client)
-    queue.add({'command': f'wc -c > {folder}/out', 'payload': b'x' * (4 * MIB)})
+    queue.add({'command': f'wc -c > {folder}/out', 'payload': b'x' * (8 * MIB)})
     wait_until(lambda: slow_link.passed > 16384, message='the transfer has begun')
     client.xadd(queue.bell, {'why': 'lanes'})
     wait_succeeded(queue, 1)
-    assert wait_file(folder / 'out').split() == [b'%d' % (4 * MIB)]
+    assert wait_file(folder / 'out').split() == [b'%d' % (8 * MIB)]
     assert 'no session' not in one.log()
 
 

@@ -265,17 +265,17 @@ def test_long_task_is_renewed(daemon, queue, client, heartbeats, late):
 def test_more_tasks_than_one_renewal_names(daemon, queue, client, late):
     """600 tasks need two renewal calls: all are renewed, cancels arrive by either call, and the worker stops
     cleanly and in time."""
-    tasks = 600
+    tasks, lease_s = 600, 4 * LEASE_S
     # without pipes, so that the test needs no more descriptors than others
-    worker = daemon({'queue': {'concurrency': tasks}, 'output': {'to': 'discard'}, 'dead': {'output_tail': 0},
-                     'shutdown': {'drain': '0s'}}).wait_ready()
+    worker = daemon({'queue': {'concurrency': tasks, 'lease': f'{lease_s:.0f}s'}, 'output': {'to': 'discard'},
+                     'dead': {'output_tail': 0}, 'shutdown': {'drain': '0s'}}).wait_ready()
     tids = []
     while len(tids) < tasks:
         # few in one turn of the loop, because fifty starts may take longer than such a lease on a busy
         # machine
         tids += queue.add(*[{'command': 'sleep 600'}] * 10)
         wait_until(lambda: client.hlen(queue.running) == len(tids))
-    pass_time(LEASE_S)
+    pass_time(lease_s)
     assert all(state.startswith('asked') for state in queue.call_off(tids[0], tids[-1]))
     wait_until(lambda: queue.counter('cancelled') == 2)
     assert client.hlen(queue.running) == len(queue.pending()) == tasks - 2
