@@ -583,13 +583,14 @@ int run_attach(struct cli *cli, const char *id, struct run_watch *watch)
         .expires_ns = INT64_MAX, /* the check tells */
     };
     char *tid;
-    int status = RUN_FAILED;
+    int status = 0;
 
     block_signals(&before);
     tid = ask_worker(&follow, id);
     while (!tid && follow.retry.error != REDIS_ERROR_NONE && follow.retry.status == EX_OK) {
         cli_disconnect(cli);
-        if (retry_reconnect(&follow.retry, cli) != 0) {
+        status = retry_reconnect(&follow.retry, cli);
+        if (status != 0) {
             break;
         }
         tid = ask_worker(&follow, id);
@@ -601,7 +602,11 @@ int run_attach(struct cli *cli, const char *id, struct run_watch *watch)
         watch->ended = follow.done;
     } else {
         command_free(&follow.command);
+        if (status == RETRY_SIGNAL) {
+            return RUN_CANCELLED;
+        }
         watch->failed = follow.retry.status != EX_OK ? follow.retry.status : EX_UNAVAILABLE;
+        status = RUN_FAILED;
     }
     free(tid);
     return status;

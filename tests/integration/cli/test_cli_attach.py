@@ -200,6 +200,22 @@ def test_interrupt(daemon, start, queue, latches, wait_until, number):
     assert wait_result(queue, tid)['state'] == 'success'
 
 
+def test_interrupt_without_redis(daemon, start, queue, proxy, through_proxy, latches, wait_until):
+    """A signal also ends a leat that has lost Redis before it could ask for the output."""
+    daemon().wait_ready()
+    latch = latches()
+    [tid] = queue.add({'command': latch.wait})
+    wait_running(queue, wait_until)
+    trap = proxy.trap('leat_follow', when='before', action='hold')
+    attach = start('attach', tid, config=through_proxy)
+    trap.wait()
+    proxy.refuse()
+    wait_until(lambda: 'retrying' in attach.error, 20)
+    attach.process.send_signal(signal.SIGINT)
+    assert attach.ended() == CANCELLED
+    latch.open()
+
+
 def test_closed_pipe(daemon, start, queue, latches, wait_until):
     """If nobody reads the output any longer, leat ends, and the task goes on."""
     daemon({'output': {'to': 'discard'}}).wait_ready()
