@@ -1,8 +1,8 @@
 /*
  * Reads children and descendants of a process from /proc, without allocating memory. This takes as
  * long as there are descendants, while a walk (proc.h) takes as long as there are processes. The
- * kernel may skip processes that come, end or get another parent meanwhile, so only a walk proves
- * that there is none.
+ * kernel may skip processes that come, end or get another parent meanwhile. It skips none of the
+ * children of the calling process, if that starts and reaps none meanwhile.
  */
 #ifndef LEAT_BASE_PROCESS_PROC_TREE_H
 #define LEAT_BASE_PROCESS_PROC_TREE_H

@@ -101,15 +101,16 @@ static void take(struct reading *reading, const char *data, size_t size)
     }
 }
 
-/* Reads the variables of a process. Returns true if it belongs to an attempt. */
-static bool read_parts(pid_t pid, struct reading *reading)
+/* Reads the variables that this file of /proc shows. A thread that has ended or is ending has none;
+ * newer kernels then do not even open the file. */
+static void read_file(const char *path, struct reading *reading)
 {
-    char path[32], data[4096];
+    char data[4096];
     *reading = (struct reading){.size = 0};
-    (void)snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return false;
+        reading->is_blank = errno == ESRCH;
+        return;
     }
     ssize_t size;
     reading->is_blank = true;
@@ -119,6 +120,36 @@ static bool read_parts(pid_t pid, struct reading *reading)
     }
     reading->is_blank = reading->is_blank && size == 0;
     close(fd);
+}
+
+/* Reads the variables of a process whose first thread shows none: others may still run. */
+static void read_threads(pid_t pid, struct reading *reading)
+{
+    struct proc_numbers threads;
+    char path[64];
+    int thread;
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    if (proc_numbers_open(&threads, path)) {
+        return;
+    }
+    while (reading->is_blank && (thread = proc_numbers_next(&threads)) >= 0) {
+        if (thread != pid) {
+            (void)snprintf(path, sizeof path, "/proc/%d/task/%d/environ", (int)pid, thread);
+            read_file(path, reading);
+        }
+    }
+    proc_numbers_close(&threads);
+}
+
+/* Reads the variables of a process. Returns true if it belongs to an attempt. */
+static bool read_parts(pid_t pid, struct reading *reading)
+{
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    read_file(path, reading);
+    if (reading->is_blank) {
+        read_threads(pid, reading);
+    }
     return reading->found[PART_WORKER] && !reading->found[PART_CAUSE];
 }
 

@@ -23,12 +23,13 @@ uint64_t env_tag_attempt(uint64_t worker, const struct task *task);
 
 /* Returns the tag of the attempt that the process belongs to; 0: it belongs to none, or that cannot
  * be known; ENV_TAG_BLANK: its environment is empty, as it is for a moment when a process executes
- * a program. Reads one file, and allocates nothing. */
+ * a program, and while it exits. Reads one file, or one for each thread if the first thread shows
+ * nothing. Allocates nothing. */
 #define ENV_TAG_BLANK UINT64_C(2) /* all other tags are odd */
 uint64_t env_tag_read(pid_t pid);
 
-/* Returns true if the process belongs to an attempt of the worker with that tag. Reads one file,
- * and allocates nothing. */
+/* Returns true if the process belongs to an attempt of the worker with that tag. Reads as
+ * env_tag_read. */
 bool env_tag_is_of_worker(pid_t pid, uint64_t worker);
 
 /* Kills all processes that belong to attempts of a dead worker. Returns how many there were. Reads

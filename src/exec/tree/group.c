@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/process/descriptor.h"
 #include "base/process/proc.h"
 #include "base/process/proc_tree.h"
 #include "exec/tree/env_tag.h"
@@ -30,16 +31,74 @@ struct search {
     bool *doubtful; /* set if there is an orphan without an environment */
 };
 
+/* Handles a process, see count_processes. */
+typedef bool act_on(const struct proc *process, const struct search *search);
+
+/* Returns the tag of an orphan that has become a child of this process; 0: it is no orphan. */
+static uint64_t orphan_tag(const struct proc *process, const struct search *search)
+{
+    const struct group_orphans *orphans = search->orphans;
+    if (process->parent != search->self || process->pid == search->leader || !orphans->tag ||
+        orphans->is_started(orphans->context, process->pid)) {
+        return 0;
+    }
+    return env_tag_read(process->pid);
+}
+
+/* Kills processes of the attempt below an orphan that shows no environment. If that exits, which
+ * may take long if it has much memory, they become children of this process only afterwards.
+ * Returns whether there were any. */
+static bool kill_below(pid_t orphan, const struct search *search)
+{
+    struct proc_tree tree;
+    struct proc process;
+    bool any = false;
+    proc_tree_begin(&tree, orphan);
+    while (proc_tree_next(&tree, &process)) {
+        int fd = proc_open(process.pid); /* its pid may be reused, since others reap it */
+        if (proc_is_alive(&process) && env_tag_read(process.pid) == search->orphans->tag &&
+            proc_is_there(fd)) {
+            proc_send(fd, process.pid, SIGKILL);
+            any = true;
+        }
+        descriptor_close(&fd);
+    }
+    return any;
+}
+
+/* As count_processes, for the children of this process. A walk may miss a process that was forked
+ * only now, by one that has ended since. The list of children does not miss it: this process reaps
+ * none meanwhile, and whatever becomes its child is added at the end. */
+static size_t count_children(act_on *act, const struct search *search, pid_t *last)
+{
+    struct proc_children children;
+    struct proc process;
+    pid_t child;
+    size_t count = 0;
+    if (proc_children_open(&children, search->self, search->self)) {
+        return 0;
+    }
+    while ((child = proc_children_next(&children)) > 0) {
+        if (proc_read(child, &process) && proc_is_alive(&process) &&
+            (act(&process, search) ||
+             (orphan_tag(&process, search) == ENV_TAG_BLANK && kill_below(child, search)))) {
+            *last = child;
+            count++;
+        }
+    }
+    proc_children_close(&children);
+    return count;
+}
+
 /* Returns the number of living processes for which `act` returns true, and sets *last to one of
  * them. If some processes could not be read, one more is counted, since they may be among those. */
-static size_t count_processes(bool (*act)(const struct proc *process, const struct search *search),
-                              const struct search *search, pid_t *last)
+static size_t count_processes(act_on *act, const struct search *search, pid_t *last)
 {
     struct proc_walk walk;
     struct proc process;
-    size_t count = 0;
+    size_t count = count_children(act, search, last);
     if (proc_walk_open(&walk)) {
-        return walk.partial;
+        return count + walk.partial;
     }
     while (proc_walk_next(&walk, &process)) {
         if (proc_is_alive(&process) && act(&process, search)) {
@@ -56,19 +115,13 @@ static bool is_member(const struct proc *process, const struct search *search)
     return process->group == search->leader;
 }
 
-/* Returns true for an orphan of the attempt that has become a child of this process. An orphan
- * shows no environment while it executes a program; or while it exits, and its children are not yet
- * those of this process. */
+/* Returns true for an orphan of the attempt. An orphan shows no environment while it executes a
+ * program; or while it exits, and its children are not yet those of this process. */
 static bool is_orphan(const struct proc *process, const struct search *search)
 {
-    const struct group_orphans *orphans = search->orphans;
-    if (process->parent != search->self || process->pid == search->leader || !orphans->tag ||
-        orphans->is_started(orphans->context, process->pid)) {
-        return false;
-    }
-    uint64_t tag = env_tag_read(process->pid);
+    uint64_t tag = orphan_tag(process, search);
     *search->doubtful = *search->doubtful || tag == ENV_TAG_BLANK;
-    return tag == orphans->tag;
+    return tag != 0 && tag == search->orphans->tag;
 }
 
 static bool kill_stray(const struct proc *process, const struct search *search)

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/process/proc.h"
 #include "exec/tree/env_tag.h"
 
 #define WORKER "host:1:ab"
@@ -114,7 +116,7 @@ static void others_are_not(void **state)
     assert_int_equal(env_tag_worker(NULL), 0);
 }
 
-/* Goal: a process that is gone, or a zombie, has no tag. */
+/* Goal: a zombie shows no environment, and a process that is gone has no tag. */
 static void the_dead_have_none(void **state)
 {
     (void)state;
@@ -124,9 +126,50 @@ static void the_dead_have_none(void **state)
         _exit(0);
     }
     assert_int_equal(waitid(P_PID, (id_t)pid, &exit, WEXITED | WNOWAIT), 0);
-    assert_int_equal(env_tag_read(pid), 0);
+    assert_int_equal(env_tag_read(pid), ENV_TAG_BLANK);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     assert_int_equal(env_tag_read(pid), 0);
+}
+
+static void *stay(void *context)
+{
+    (void)alarm(60); /* if the test hangs */
+    for (;;) {
+        pause();
+    }
+    return context;
+}
+
+/* This program executed again: its first thread ends, and another one goes on. */
+static int go_on_without_first_thread(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, stay, NULL) != 0) {
+        return 1;
+    }
+    pthread_exit(NULL);
+}
+
+/* Goal: a process whose first thread has ended has a tag as long as other threads run. */
+static void other_threads_have_the_tag(void **state)
+{
+    (void)state;
+    char *words[] = {"test_env_tag", "threads", NULL};
+    static const char *const environment[] = {OWN, NULL};
+    struct proc proc = {.state = '?'};
+    int tries = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execve("/proc/self/exe", words, (char *const *)(uintptr_t)environment);
+        _exit(127);
+    }
+    while (proc.state != 'Z') {
+        assert_true(tries++ < 1000000);
+        assert_true(proc_read(pid, &proc));
+    }
+    assert_int_equal(proc.threads, 2);
+    assert_int_equal(env_tag_read(pid), wanted(WORKER, "17-3", 2));
+    end(pid);
 }
 
 /* Goal: the processes of a dead worker are killed, and no others. */
@@ -151,12 +194,15 @@ static void a_worker_is_killed(void **state)
     }
 }
 
-int main(void)
+int main(int count, char **words)
 {
+    (void)words;
+    if (count > 1) {
+        return go_on_without_first_thread();
+    }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_three_are_found),
-        cmocka_unit_test(others_are_not),
-        cmocka_unit_test(the_dead_have_none),
+        cmocka_unit_test(the_three_are_found), cmocka_unit_test(others_are_not),
+        cmocka_unit_test(the_dead_have_none),  cmocka_unit_test(other_threads_have_the_tag),
         cmocka_unit_test(a_worker_is_killed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -128,12 +129,33 @@ static bool has_started_none(void *context, pid_t pid)
     return false;
 }
 
-/* Starts a shell without any environment in a session of its own. It reads a line, and then
- * executes cat with the variables of the attempt 1-2. Returns when it shows no environment. */
-static pid_t start_orphan(int *input, int *output)
+#define VARIABLES "LEAT_WORKER=w:1:a LEAT_TASK=1-2 LEAT_FENCE=1"
+
+/* The orphans of the attempt 1-2, which has the variables. */
+static struct group_orphans own_orphans(void)
 {
-    char *const words[] = {
-        "sh", "-c", "read x; export LEAT_WORKER=w:1:a LEAT_TASK=1-2 LEAT_FENCE=1; exec cat", NULL};
+    uint64_t worker = env_tag_worker("w:1:a");
+    return (struct group_orphans){
+        .tag = env_tag_attempt(worker, &(struct task){.tid = "1-2", .fence = 1}),
+        .is_started = has_started_none};
+}
+
+/* A dead leader that is not reaped. */
+static pid_t start_dead_leader(void)
+{
+    siginfo_t exit;
+    pid_t leader = fork();
+    if (leader == 0) {
+        _exit(setsid() < 0 ? 1 : 0);
+    }
+    assert_int_equal(waitid(P_PID, (id_t)leader, &exit, WEXITED | WNOWAIT), 0);
+    return leader;
+}
+
+/* Starts a shell without any environment in a session of its own. Returns when it shows none. */
+static pid_t start_orphan(char *script, int *input, int *output)
+{
+    char *const words[] = {"sh", "-c", script, NULL};
     char *const nothing[] = {NULL};
     int in[2], out[2], executed[2];
     assert_int_equal(pipe2(in, O_CLOEXEC) | pipe2(out, O_CLOEXEC) | pipe2(executed, O_CLOEXEC), 0);
@@ -161,19 +183,12 @@ static pid_t start_orphan(int *input, int *output)
 static void an_orphan_without_environment_is_doubtful(void **state)
 {
     (void)state;
-    uint64_t worker = env_tag_worker("w:1:a");
-    const struct group_orphans orphans = {
-        .tag = env_tag_attempt(worker, &(struct task){.tid = "1-2", .fence = 1}),
-        .is_started = has_started_none};
+    const struct group_orphans orphans = own_orphans();
     for (int shows = 0; shows < 2; shows++) {
         int input, output, looks = 1;
         siginfo_t exit = {0};
-        pid_t leader = fork();
-        if (leader == 0) {
-            _exit(setsid() < 0);
-        }
-        assert_int_equal(waitid(P_PID, (id_t)leader, &exit, WEXITED | WNOWAIT), 0);
-        pid_t orphan = start_orphan(&input, &output);
+        pid_t leader = start_dead_leader();
+        pid_t orphan = start_orphan("read x; export " VARIABLES "; exec cat", &input, &output);
 
         struct process_tree tree;
         process_tree_begin(&tree, leader, NULL, &orphans);
@@ -199,12 +214,85 @@ static void an_orphan_without_environment_is_doubtful(void **state)
     }
 }
 
-int main(void)
+// Goal: a process of the task is killed although its parent, which shows no environment, keeps it
+// from becoming this process's child, as one does that exits slowly.
+static void a_process_below_such_an_orphan_is_killed(void **state)
 {
+    (void)state;
+    enum { PATIENCE_MS = 60000 };
+    const struct group_orphans orphans = own_orphans();
+    int input, output;
+    char echo;
+    pid_t leader = start_dead_leader();
+    pid_t orphan =
+        start_orphan("exec 3<&0; " VARIABLES " cat <&3 & exec 1>&-; wait", &input, &output);
+    assert_int_equal(write(input, "x", 1), 1);
+    assert_int_equal(read(output, &echo, 1), 1); /* cat runs */
+
+    struct process_tree tree;
+    process_tree_begin(&tree, leader, NULL, &orphans);
+    process_tree_kill_strays(&tree);
+    end(leader);
+    struct pollfd end_of_file = {.fd = output, .events = POLLIN};
+    assert_int_equal(poll(&end_of_file, 1, PATIENCE_MS), 1); /* cat has ended */
+    assert_int_equal(read(output, &echo, 1), 0);
+    end(orphan);
+    assert_int_equal(close(input) | close(output), 0);
+}
+
+/* Executed as an orphan: forks and ends again and again, in a session of its own each time, until
+ * the test closes the other end. */
+static _Noreturn void hop(int input)
+{
+    struct pollfd closed = {.fd = input};
+    while (poll(&closed, 1, 0) == 0) {
+        if (fork() != 0 || setsid() < 0) {
+            break;
+        }
+    }
+    _exit(0);
+}
+
+// Goal: no look misses a process that forks and ends all the time, although each of its processes
+// is there for a moment only.
+static void a_process_that_forks_and_ends_is_never_missed(void **state)
+{
+    (void)state;
+    enum { LOOKS = 300 };
+    const struct group_orphans orphans = {.tag = 1, .is_started = has_started_none};
+    bool doubtful;
+    int ends[2];
+    char *const words[] = {"test_group", "hop", NULL}, *const nothing[] = {NULL};
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t first = fork();
+    if (first == 0) {
+        execve(dup2(ends[0], 0) == 0 ? "/proc/self/exe" : "", words, nothing);
+        _exit(127);
+    }
+    assert_int_equal(close(ends[0]), 0);
+    assert_int_equal(waitpid(first, NULL, 0), first); /* it has forked */
+    for (int look = 0; look < LOOKS; look++) {
+        assert_false(group_strays_are_alive(first, &orphans, &doubtful));
+        assert_true(doubtful);
+        while (waitpid(-1, NULL, WNOHANG) > 0) {
+        }
+    }
+    assert_int_equal(close(ends[1]), 0);
+}
+
+int main(int count, char **arguments)
+{
+    (void)arguments;
+    if (count > 1) {
+        hop(0);
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_looked_at_is_alive),
         cmocka_unit_test(strays_that_cannot_be_looked_for_may_be_there),
         cmocka_unit_test(an_orphan_without_environment_is_doubtful),
+        cmocka_unit_test(a_process_below_such_an_orphan_is_killed),
+        cmocka_unit_test(a_process_that_forks_and_ends_is_never_missed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
