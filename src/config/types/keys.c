@@ -18,12 +18,13 @@ static int check_entry(const char *entry, bool file, struct buffer *why)
     size_t length = name_length(entry);
     const char *place = entry[length] == ':' ? entry + length + 1 : NULL;
 
+    if (file && (!place || *place != '/')) {
+        return strings_refuse(
+            why, entry, "is not NAME:FILE; begin with the key's name, and use an absolute path");
+    }
     if (length < 1 || length > KEYS_NAME_MOST || strspn(entry, NAME_LETTERS) != length) {
         return strings_refuse(
             why, entry, "does not begin with the name of a key; use 1 to 64 of A-Z a-z 0-9 _ . -");
-    }
-    if (file && (!place || *place != '/')) {
-        return strings_refuse(why, entry, "is not NAME:FILE; use an absolute path");
     }
     if (!file && place && (*place == '\0' || strchr(place, '/'))) {
         return strings_refuse(why, entry,

@@ -314,11 +314,13 @@ def broken_keys(folder, key):
         'folder': (f'a:{folder}', 'not a regular file'),
         'relative': ('a:key', 'absolute path'),
         'no name': (f':{key.path}', 'name of a key'),
+        'file only': (f'{key.path}', 'is not NAME:FILE'),
         'twice': (f'{key.entry} {key.name}:/x', 'name of another key'),
     }
 
 
-@pytest.mark.parametrize('name', ['missing', 'short', 'open', 'shared', 'folder', 'relative', 'no name', 'twice'])
+@pytest.mark.parametrize('name', ['missing', 'short', 'open', 'shared', 'folder', 'relative', 'no name',
+                                  'file only', 'twice'])
 def test_an_unreadable_key_stops_the_start(daemon, folder, key, queue, client, ran, name):
     """The daemon does not start, and names the wrong line; at a reload the current keys stay."""
     entry, reason = broken_keys(folder, key)[name]
