@@ -208,7 +208,7 @@ static void add_limits(const json_t *status, int64_t now_ms, struct buffer *out)
         add_text(host && strcmp(host, "*") != 0 ? host : "all hosts", out);
     }
     (void)buffer_append_text(out, json_array_size(drained) > 0 ? "\n" : "");
-    if (json_object_get(conf, "rate")) {
+    if (json_string_length(json_object_get(conf, "rate")) > 0) {
         (void)buffer_append_text(out, "limited to ");
         add_bytes(conf, "rate", out);
         (void)buffer_append_text(out, "\n");

@@ -126,6 +126,17 @@ def test_lists_of_a_queue(top, queue, leat):
     assert json.loads(leat('status', '--json').stdout)['paused'] is True
 
 
+def test_the_rate_limit(top, queue, leat):
+    """The rate of the queue is shown if it has one."""
+    queue.register('w1:7:a', rate='')
+    screen = top()
+    assert 'limited' not in screen.wait('[Running 0]')
+    assert leat('conf', 'rate', '20/s').returncode == 0
+    screen.wait('limited to 20/s')
+    assert leat('conf', 'rate', 'none').returncode == 0
+    screen.wait_not('limited')
+
+
 def test_ended_tasks(top, queue, leat):
     """The last list has the tasks that ended last, the newest one first. It is sorted and filtered like the
     others. Enter shows what leat show tells. A task that has ended is not cancelled. A new end appears."""
