@@ -389,41 +389,44 @@ static int print_shared_lanes(const struct redisReply *conf)
     return EX_OK;
 }
 
-static void print_configured_lanes(const struct cli *cli)
+/* Prints the lanes of the configuration for which no settings are stored. */
+static void print_configured_lanes(const struct cli *cli, const struct redisReply *conf)
 {
     for (char *const *lane = cli->config->lanes.list; lane && *lane; lane++) {
-        char name[sizeof LANE + QUEUE_MAX_LANE];
+        char name[sizeof LANE + QUEUE_MAX_LANE], stored[4 * SHARED_TEXT_SIZE];
         const char *value;
         int length = (int)limits_split_lane(*lane, &value);
 
         (void)snprintf(name, sizeof name, LANE "%.*s", length, *lane);
-        print_line(bytes_of(name), bytes_of(value));
+        if (!shared_value(conf, name, stored, sizeof stored)) {
+            print_line(bytes_of(name), bytes_of(value));
+        }
     }
 }
 
 static int print_conf(const struct cli *cli, const struct redisReply *conf)
 {
     bool has_run = fields_number(conf, "lease_ms", 0) > 0;
+    int status;
 
-    if (!has_run &&
-        output_printf(
-            "no worker of %s has run yet; the configuration of the first one will apply\n",
-            cli->config->queue.name) != EX_OK) {
+    if (!has_run && output_printf("no worker of %s has run yet; the configuration of the first one "
+                                  "applies to what is not set\n",
+                                  cli->config->queue.name) != EX_OK) {
         return EX_OSERR;
     }
     for (size_t i = 0; i < SHARED_SETTINGS; i++) {
         char stored[SHARED_TEXT_SIZE], text[SHARED_TEXT_SIZE];
-        if (!has_run || !shared_value(conf, shared_settings[i].key, stored, sizeof stored)) {
+        if (!shared_value(conf, shared_settings[i].key, stored, sizeof stored)) {
             shared_setting_configured(&shared_settings[i], cli->config, stored);
         }
         shared_setting_show(&shared_settings[i], stored, text);
         print_line(bytes_of(shared_settings[i].name), bytes_of(text));
     }
-    if (has_run) {
-        return print_shared_lanes(conf);
+    status = print_shared_lanes(conf);
+    if (status == EX_OK && !has_run) {
+        print_configured_lanes(cli, conf);
     }
-    print_configured_lanes(cli);
-    return EX_OK;
+    return status;
 }
 
 /* A reply has the protocol version, and then names and values. */

@@ -183,6 +183,16 @@ def test_before_any_worker_conf_shows_the_file(leat, client):
     assert 'lane:b            1, 2' in lines and 'lane:a x          strict' in lines
 
 
+def test_conf_before_the_first_worker(leat):
+    """What was set is shown, and for the rest the values that the first worker will set."""
+    config = {'queue': {'name': 'mails'}, 'limits': {'rate': '5/s', 'burst': 3},
+              'lanes': {'blue': '2', 'red': '3'}}
+    conf(leat, 'rate', '20/s', config=config)
+    shown = conf(leat, 'lane:red', '1, 4', config=config)
+    assert {name: value for name, value in shown.items() if name.startswith(('rate', 'burst', 'lane:'))} == {
+        'rate': '20/s', 'burst': '3', 'lane:red': '1, 4', 'lane:blue': '2'}
+
+
 # ---- status and list
 
 def fill(queue, **counts):
