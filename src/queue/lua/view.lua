@@ -469,7 +469,7 @@ local function list_running(q, cursor, limit, rows)
     end
     return #found > 0 and found[#found].token or 'h0'
   end
-  for _, task in ipairs(redis.call('EXISTS', q[GO]) == 1 and leat.deferred(q) or {}) do
+  for _, task in ipairs(group_info(q, q[GO]) > 0 and leat.deferred(q) or {}) do
     rows[#rows + 1] = listed(q, task, 'held', { 'worker', task.deferred_by })
   end
   return ''

@@ -116,6 +116,17 @@ def test_there_and_back(leat, queue, folder, exported, config):
     assert [tid for tid in ran if tid in tids['blue']] == tids['blue'][:len([t for t in ran if t in tids['blue']])]
 
 
+def test_a_queue_without_a_worker(leat, queue, folder):
+    """The tasks can be listed before the first worker has come to the queue."""
+    queue.register('w1:1:a')
+    [tid] = queue.add(PLAIN)
+    (folder / 'export').write_text(leat('export').stdout)
+    assert leat('import', '--export', folder / 'export', config=BESIDE).returncode == 0
+    done = leat('list', '--json', config=BESIDE)
+    assert (done.returncode, done.stderr) == (0, '')
+    assert [(row['tid'], row['state']) for row in json.loads(done.stdout)] == [(tid, 'ready')]
+
+
 def test_what_was_running(leat, queue, folder, exported):
     """With --running the task waits again, without its attempt, and its follow-up follows it."""
     tids, _ = exported
