@@ -143,8 +143,8 @@ static void count_pending(const struct follow *follow)
     (void)sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
-/* The first signal cancels the task, a further one leaves it running. A task that is only watched
- * is left running by the first one. */
+/* The first signal cancels the task, a further one ends leat without waiting for the task. A task
+ * that is only watched is left running by the first one. */
 static void take_signals(struct follow *follow)
 {
     count_pending(follow);
@@ -155,12 +155,12 @@ static void take_signals(struct follow *follow)
         cli_error("task %s goes on; leat cancel stops it", follow->tid);
         follow->left = true;
     } else if (follow->signals > 0 || signals > 1) {
-        cli_error("task %s is left running%s", follow->tid,
-                  follow->asked ? "; it is being cancelled"
-                                : "; leat cancel stops it, leat attach follows it");
+        cli_error("task %s is %s", follow->tid,
+                  follow->asked ? "being cancelled; leat does not wait for its end"
+                                : "left running; leat cancel stops it, leat attach follows it");
         follow->left = true;
     } else {
-        cli_error("cancelling task %s; interrupt again to leave it running", follow->tid);
+        cli_error("cancelling task %s; interrupt again to end without waiting for it", follow->tid);
         cancel(follow);
     }
     follow->signals = signals;

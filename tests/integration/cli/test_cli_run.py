@@ -296,17 +296,17 @@ def test_interrupt_of_a_requeued_task(start, queue, wait_until):
 
 
 def test_second_interrupt(daemon, start, queue, wait_until, folder):
-    """The second signal ends leat at once, and leat says which task goes on."""
+    """The second signal ends leat at once; the task is stopped nevertheless."""
     daemon({'task': {'kill_grace': '20s'}, 'queue': {'lease': '60s'}}).wait_ready()
     run = start('run', f'trap "" TERM; echo begun; touch {folder}/up; while :; do sleep 0.05; done')
     wait_until(lambda: run.out == 'begun\n', 20)
     tid = tid_of(queue)
     run.process.send_signal(signal.SIGINT)
-    run.wait_error(f'cancelling task {tid}; interrupt again to leave it running')
+    run.wait_error(f'cancelling task {tid}; interrupt again to end without waiting for it')
     wait_until(lambda: queue.redis.sismember(queue.cancel, tid), 20)
     run.process.send_signal(signal.SIGINT)
     assert run.ended() == CANCELLED
-    assert f'task {tid} is left running; it is being cancelled' in run.error
+    assert f'task {tid} is being cancelled; leat does not wait for its end' in run.error
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
@@ -439,7 +439,7 @@ def test_second_interrupt_with_a_full_pipe(daemon, start, through_proxy, proxy, 
     trap.wait()
     run.process.send_signal(signal.SIGINT)
     trap.release()
-    assert run.ended() == CANCELLED and 'is left running; it is being cancelled' in run.error
+    assert run.ended() == CANCELLED and 'is being cancelled; leat does not wait for its end' in run.error
     os.close(reader)
     os.close(writer)
 
