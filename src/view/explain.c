@@ -125,8 +125,7 @@ static void explain_gone(struct explanation *explanation)
         (void)reasons_add(
             explanation, "unknown", true,
             "it is not in the queue, and neither a result nor the history has it: it "
-            "ended long ago, was dropped, or never came. leat logs may have its output; a "
-            "label of a dead letter is found by leat show");
+            "ended long ago, was dropped, or never came. leat logs may have its output");
     }
 }
 
