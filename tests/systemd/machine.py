@@ -88,6 +88,10 @@ class Machine:
                 f"{argv} ended with {done.returncode}\n{done.stdout}{done.stderr}{self.tail()}")
         return done
 
+    def has_user_namespaces(self):
+        """Whether there are any, which PrivateUsers= needs: in a chroot there are none."""
+        return self.run("unshare", "-U", "true", check=False).returncode == 0
+
     def tail(self):
         """The end of the machine's journal, for messages."""
         return self.run("journalctl", "-n", "60", "--no-pager", "-o", "short-precise", check=False).stdout

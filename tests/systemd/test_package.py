@@ -172,8 +172,9 @@ def test_life_of_the_package(machine):
     # and with the other one; the board goes with its token
     dpkg(machine, "-i", "/srv/leat.deb", "/srv/board.deb")
     start_worker(machine)
-    machine.run("systemctl", "enable", "--quiet", "--now", "leat-board")
-    wait_until(machine.path("/var/lib/leat-board/token").exists, 60, machine.tail)
+    if machine.has_user_namespaces():
+        machine.run("systemctl", "enable", "--quiet", "--now", "leat-board")
+        wait_until(machine.path("/var/lib/leat-board/token").exists, 60, machine.tail)
     machine.run("debconf-set-selections", input="leat leat/purge_data boolean true\n")
     dpkg(machine, "-P", "leat", "leat-board")
     assert left(machine) == set()
@@ -183,6 +184,9 @@ def test_life_of_the_package(machine):
 def test_life_of_the_board(machine):
     """An upgrade restarts the board if it runs, and does not start it otherwise. It stops if its package is
     removed."""
+    if not machine.has_user_namespaces():
+        pytest.skip("no user namespaces here, which PrivateUsers= needs, as in a chroot")
+
     def is_up():
         return machine.run("curl", "-sf", "http://127.0.0.1:9464/healthz", check=False).stdout == "ok\n"
     dpkg(machine, "-i", "/srv/leat.deb", "/srv/board.deb")

@@ -41,8 +41,8 @@ def test_nothing_is_left(fresh_machine):
     for queue in ("emails", "Mapped"):
         machine.run("leat", "init", "--service", queue)
     machine.run("leat", "init", "--service", "common", "--shared")
-    # a sanitizer cannot work within the limits of leat-board's unit
-    board = () if is_sanitized() else ("leat-board",)
+    # leat-board's unit needs a user namespace, and a sanitizer cannot work within its limits
+    board = ("leat-board",) if machine.has_user_namespaces() and not is_sanitized() else ()
     machine.run("systemctl", "enable", "--now", "leatd@emails", "leatd@common", "leatd@Mapped", *board)
     machine.run("leat", "-q", "emails", "run", "echo > result")
     machine.run("leat", "-q", "common", "run", "echo > result")
