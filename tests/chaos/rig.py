@@ -3,6 +3,7 @@ import contextlib
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 
 from faults import LEASE_S, OF_HANDLERS, OF_LINKS, WORKERS
@@ -267,13 +268,22 @@ class Rig:
         for w, worker in enumerate(self.workers):
             self._writer.say('fault', id=-1 - w, kind='term', w=w)
             worker.terminate()
-        self._wait(lambda: not any(service.living() for service in self.services), PATIENCE_S, self._told)
+        try:
+            self._wait(lambda: not any(service.living() for service in self.services), PATIENCE_S, self._told)
+        except AssertionError as stuck:
+            print(f'killing what has not stopped: {stuck}', file=sys.stderr)
+            self._kill_all()  # the checker sees that they were killed, and not by a fault
         for w, worker in enumerate(self.workers):
             self._writer.say('down', w=w, pid=worker.pid, status=worker.process.returncode)
         self._writer.say('stopped', processes=self._settled(self.orphans))
         for worker in self.workers:
             for named, said in set(OUTPUT.findall(worker.log(whole=True))):
                 self._writer.say('output', named=named, said=said)
+
+    def _kill_all(self):
+        for one in [process for service in self.services for process in service.living()]:
+            one.send_signal(signal.SIGKILL)
+            one.wait()
 
     def _told(self):
         return [f'{worker.told()}: {worker.log()[-1000:]}' for worker in self.workers]
