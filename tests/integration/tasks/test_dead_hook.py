@@ -206,7 +206,7 @@ def test_dead_letters_of_renewals(queue, hook, folder):
     """If a renewal finds that a running task's entry was deleted, the hook runs for its dead letter at once."""
     hook(f'echo $LEAT_CAUSE >> {folder}/told', {'queue': {'lease': '2s', 'scan': '1h'}})
     [task] = queue.add({'command': 'sleep 1000'})
-    wait_until(lambda: queue.pending(), message='it runs')
+    wait_until(lambda: queue.redis.hlen(queue.running) == 1, message='it runs')
     queue.redis.xdel(queue.stream, task)
     assert wait_lines(folder / 'told', 1) == ['vanished']
 
