@@ -35,8 +35,9 @@ class Meter:
         self.seconds = time.monotonic() - self.begun
         self.redis = own_cpu_ns(self.rig.server.process.pid) - self.redis
         self.own = self._own() - self.own
-        calls = self.rig.server.client.info("commandstats").get("cmdstat_fcall", {"calls": 0, "usec": 0})
-        self.calls, self.usec = calls["calls"], calls["usec"]
+        stats = self.rig.server.client.info("commandstats")
+        found = [stats[name] for name in ("cmdstat_fcall", "cmdstat_fcall_ro") if name in stats]
+        self.calls, self.usec = sum(one["calls"] for one in found), sum(one["usec"] for one in found)
         return self
 
 
@@ -301,5 +302,67 @@ def lookup(rig):
     rig.server.drop("lookup")
 
 
+def look(rig, name):
+    """Asks the board for what its page shows of the queue. Returns whether it answered."""
+    return subprocess.run(["curl", "-sf", "--unix-socket", rig.folder / "board.sock", "-o", "/dev/null",
+                           f"http://localhost/api/queue?queue={name}"], check=False).returncode == 0
+
+
+def start_board(rig, name):
+    """Starts a leat-board for this queue, and waits until it answers."""
+    etc = rig.folder / "etc"
+    etc.mkdir()
+    (etc / f"{name}.ini").write_text(f"[redis]\nsocket = {rig.server.socket}\n[queue]\nname = {name}\n")
+    board = subprocess.Popen(
+        [rig.leat.parent / "leat-board", "--no-token", "--listen", f"unix:{rig.folder}/board.sock"],
+        env={**ENVIRONMENT, "LEAT_CONFIG_DIR": str(etc)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: look(rig, name), "the board")
+    return board
+
+
+def watched(rig, ask):
+    """What Redis does in ten seconds in which somebody asks five times a second."""
+    meter = Meter(rig)
+    while time.monotonic() < meter.begun + 10:
+        ask()
+        time.sleep(0.2)
+    return meter.stop()
+
+
+def seen(rig):
+    """What leat explain and a page that somebody looks at cost Redis while very many tasks wait."""
+    client, many = rig.server.client, 200_000 if rig.quick else 10_000_000
+    queue = Queue(client, "seen").load(rig.library.read_bytes())
+    queue.register("bench")
+    rig.server.preload("seen", many, COMMAND)
+    laned = queue.add(*[{"command": COMMAND, "lane": f"lane {number % 100}"} for number in range(10_000)])
+    delayed = queue.add(*[{"command": COMMAND}] * 1_000, due="+86400000")
+    ends = [int(client.xinfo_stream("seen")[end][0].split(b"-")[0]) for end in ("first-entry", "last-entry")]
+    [(middle, _)] = client.xrange("seen", min=sum(ends) // 2, count=1)
+    asked = {"a task in the stream": ["task", middle], "a task in a lane": ["task", laned[5_000]],
+             "a delayed task": ["task", delayed[500]], "a lane": ["lane", "lane 7"], "the queue": ["queue", ""]}
+    for name, words in asked.items():
+        usec = []
+        for _ in range(300):
+            meter = Meter(rig)
+            queue.call("explain", "leat", *words)
+            usec.append(meter.stop().usec)
+        yield f"{many:,} waiting: explain {name}, µs", spread(usec), *at_most(usec, 200)
+    board = start_board(rig, "seen")
+    try:
+        costs, functions = [], []
+        for _ in range(3):
+            idle = watched(rig, lambda: None)
+            busy = watched(rig, lambda: look(rig, "seen"))
+            costs.append((busy.redis - idle.redis) / busy.seconds / 1e3)
+            functions.append(busy.usec / busy.seconds)
+        yield f"{many:,} waiting, seen: µs of Redis a second", spread(costs), *at_most(costs, 1_000)
+        yield f"{many:,} waiting, seen: of these in functions", spread(functions), "", None
+    finally:
+        board.terminate()
+        board.wait()
+        rig.server.drop("seen")
+
+
 SCALE_ROWS = {"running": running, "fleet": fleet, "rate": rate, "waiting": waiting, "places": places,
-              "lookup": lookup}
+              "lookup": lookup, "seen": seen}
