@@ -160,10 +160,13 @@ def test_rates_of_lanes(queue, how):
             queue.redis.eval(
                 "for i = 1, ARGV[2] do redis.call('XADD', KEYS[1], '*', 'command', 'x', 'lane', ARGV[1]) end",
                 1, queue.stream, lane, count)
-    drive = Drive(queue).run(4)
+    drive, slept_s = Drive(queue).run(4), 0
     assert_rate(drive, 3, 20, 5, 'slow')
     assert_rate(drive, 3, 100, 1, 'fast')
-    assert Counter(lane for _, lane in drive.starts)['free'] == 300
+    while drive.slept_s > slept_s and drive.within(0, float('inf'), 'free') < 300:
+        slept_s = drive.slept_s  # the machine was too busy for all of them
+        drive.run(1)
+    assert drive.within(0, float('inf'), 'free') == 300
 
 
 def test_a_lane_with_rate_and_cap(queue):
