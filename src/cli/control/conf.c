@@ -27,7 +27,7 @@ static const char help[] =
     "Usage: leat conf [OPTION]... [NAME VALUE]\n"
     "       leat conf [OPTION]... --apply\n"
     "Show or change the settings that all workers of the queue share. Redis stores\n"
-    "them; the configuration file only sets them for the first worker.\n"
+    "them; a worker sets only those that nobody has set yet, from its file.\n"
     "\n"
     "Settings:\n"
     "  lease             how long a silent worker keeps its tasks; at least 1s, and\n"
