@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "cli/lib/entry_id.h"
+#include "cli/lib/rows.h"
 #include "cli/lib/text.h"
 #include "cli/show/expand_id.h"
 #include "cli/show/history.h"
@@ -82,18 +83,22 @@ static void add_host(void *context, struct bytes worker)
     (void)text_append(hosts, worker.data, size);
 }
 
-static void read_task(struct logs_task *task, const struct redisReply *reply)
+static void read_row(struct logs_task *task, const struct redisReply *row)
 {
-    const struct redisReply *row = reply->element[2];
-    struct bytes tid = fields_bytes(row, "tid");
+    struct bytes state = fields_bytes(row, "state"), tid = fields_bytes(row, "tid");
 
-    task->live = !bytes_equal(fields_bytes(row, "state"), "dead");
+    task->live = !bytes_equal(state, "dead") && !bytes_equal(state, "done");
     if (tid.size > 0) {
         free(task->tid);
         task->tid = strndup(tid.data, tid.size);
     }
     task->attempts = fields_number(row, "attempts", 0);
     add_host(&task->hosts, fields_bytes(row, "worker"));
+}
+
+static void read_task(struct logs_task *task, const struct redisReply *reply)
+{
+    read_row(task, reply->element[2]);
     history_workers(fields_value(reply->element[4]), add_host, &task->hosts);
 }
 
@@ -128,13 +133,27 @@ static int find_task(struct cli *cli, const char *id, struct logs_task *task)
     return task->tid ? EX_OK : cli_no_memory();
 }
 
-/* Takes the newest dead letter with that label for the task. The journal goes first, because it
- * also knows later tasks that succeeded. */
-static void resolve_letter(struct cli *cli, struct logs_task *task)
+static bool take_labelled(void *context, const struct redisReply *row)
 {
-    int status;
-    struct redisReply *reply = show_locate_labelled(cli, task->tid, &status);
+    struct logs_task *task = context;
+    bool is_found = bytes_equal(fields_bytes(row, "id"), task->tid);
 
+    if (is_found) {
+        read_row(task, row);
+    }
+    return !is_found;
+}
+
+/* Takes the newest ended task of the queue's history with that label for the task, or else the
+ * newest dead letter: the history also has later tasks that succeeded, but may be short. */
+static void resolve_ended(struct cli *cli, struct logs_task *task)
+{
+    int status = rows_walk(cli, "done", false, take_labelled, task);
+    struct redisReply *reply = NULL;
+
+    if (status == EX_OK && task->tid && !entry_is_task(task->tid)) {
+        reply = show_locate_labelled(cli, task->tid, &status);
+    }
     if (reply) {
         read_task(task, reply);
     }
@@ -263,8 +282,9 @@ static void explain(const struct cli *cli, const struct logs_task *task, const c
     } else if (task->known && task->live) {
         cli_error("%s has no output of %stask %s: it has not started", where, of, task->tid);
     } else if (task->known && !entry_is_task(task->tid)) {
-        cli_error("%s has no output of task %s: no task, dead letter or record in this host's "
-                  "journal has this label; use the id of the task",
+        cli_error("%s has no output of task %s: no task of the queue, its history and its dead "
+                  "letters, and no record in this host's journal has this label; use the id of "
+                  "the task",
                   where, task->tid);
     } else {
         cli_error("%s has no output of %stask %s: it has written nothing, ran on another host, or "
@@ -373,7 +393,7 @@ static int show(struct cli *cli, struct logs_task *task, const struct logs_optio
         logs_resolve_label(cli, task, options);
     }
     if (cli->client && task->known && task->tid && !entry_is_task(task->tid)) {
-        resolve_letter(cli, task);
+        resolve_ended(cli, task);
     }
     fd = is_file ? find_file(cli, task, options) : -1;
     if (fd >= 0) {
