@@ -18,6 +18,7 @@
 
 #define DAY_MS INT64_C(86400000)
 #define GROUPS_SHOWN 20
+#define MOVED "moved to " /* as in changes.lua */
 
 static const char help[] =
     "Usage: leat report [OPTION]...\n"
@@ -80,11 +81,22 @@ static struct bytes group_of(enum by by, const struct redisReply *row)
     return bytes_of("");
 }
 
+/* A task that went to another queue goes on there. The history of its former queue has it as
+ * cancelled, and is the only one that gives a reason for that. */
+static bool is_moved(const struct redisReply *row)
+{
+    struct bytes reason = fields_bytes(row, "reason");
+    size_t size = strlen(MOVED);
+
+    return bytes_equal(fields_bytes(row, "outcome"), "cancelled") && reason.size >= size &&
+           memcmp(reason.data, MOVED, size) == 0;
+}
+
 static bool visit(void *context, const struct redisReply *row)
 {
     struct asked *asked = context;
 
-    if (report_sum_add(&asked->report, row, group_of(asked->by, row)) != 0) {
+    if (!is_moved(row) && report_sum_add(&asked->report, row, group_of(asked->by, row)) != 0) {
         asked->status = cli_no_memory();
     }
     return asked->status == EX_OK;

@@ -48,6 +48,15 @@ def test_since(leat, end):
     assert leat('report', '--since', '20m').stdout == 'no task of the history ended in the last 20m\n'
 
 
+def test_moved(leat, end):
+    """A task that went to another queue has not ended, unlike one that was cancelled."""
+    end(60000, outcome='cancelled', cause='cancelled', reason='moved to mails as 1769860800000-0', command='moved')
+    end(50000, outcome='cancelled', cause='cancelled', command='cancelled')
+    found = json.loads(leat('report', '--json', '--by', 'command').stdout)
+    assert (found['all']['ended'], found['all']['cancelled']) == (1, 1)
+    assert [group['command'] for group in found['groups']] == ['cancelled']
+
+
 def test_groups(leat, end):
     """The largest group comes first, each failure is counted by its cause, and a page has 20 groups."""
     for number in range(25):
