@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sysexits.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log/log.h"
@@ -97,6 +98,27 @@ static int print_url(const struct options *options, const char *token)
     return puts(url) >= 0 && fflush(stdout) == 0 ? EX_OK : EX_IOERR;
 }
 
+/* Returns EX_OK if each queue that was named has a file, or an exit code after logging the one that
+ * has none. */
+static int check_files(const struct options *options)
+{
+    char why[WHY_SIZE];
+    int code = EX_OK;
+
+    for (size_t i = 0; i < options->queue_count && code == EX_OK; i++) {
+        char *path = config_source_queue_path(options->queues[i]);
+        if (!path) {
+            code = fail(EX_OSERR, "out of memory");
+        } else if (access(path, F_OK) != 0) {
+            (void)snprintf(why, sizeof why, "no queue %s: %s: %s", options->queues[i], path,
+                           strerror(errno));
+            code = fail(EX_CONFIG, why);
+        }
+        free(path);
+    }
+    return code;
+}
+
 static int show_queues(struct options *options, const char *token)
 {
     struct server_settings settings = {.token = *token ? token : NULL,
@@ -105,8 +127,11 @@ static int show_queues(struct options *options, const char *token)
                                        .queue_count = options->queue_count};
     char **names = NULL, why[WHY_SIZE];
     size_t count = 0;
-    int error = 0, code;
+    int error = 0, code = check_files(options);
 
+    if (code != EX_OK) {
+        return code;
+    }
     if (options->queue_count == 0) {
         count = queues_list(&names, &error);
         settings.queues = (const char *const *)names;

@@ -213,7 +213,8 @@ def test_parameters(running):
 
 
 def test_the_command_line(board):
-    """Wrong options are refused with 64 and the reason; without a queue to show the board ends with 78."""
+    """Wrong options are refused with 64 and the reason; without a queue to show, or with one that has no
+    file, the board ends with 78."""
     for words, text in (('--listen localhost', 'invalid address'), ('--listen name:80', 'invalid address'),
                         ('--listen', 'needs a value'), ('x', "unexpected operand 'x'"),
                         ('--x', 'unknown option'), ('-q ../x', 'invalid queue'),
@@ -222,6 +223,8 @@ def test_the_command_line(board):
         assert done.returncode == EX_USAGE and text in done.stderr and 'see leat-board --help' in done.stderr, done
     assert board.run('--version').stdout.startswith('leat-board ')
     assert 'Usage: leat-board' in board.run('--help').stdout and os.access(program('leat-board'), os.X_OK)
+    done = board.run('--listen', '127.0.0.1:0', '-q', 'emails', '-q', 'nope')
+    assert done.returncode == EX_CONFIG and f'no queue nope: {board.etc}/nope.ini: No such file' in done.stderr
     (board.etc / 'emails.ini').unlink()
     done = board.run('--listen', '127.0.0.1:0')
     assert done.returncode == EX_CONFIG and 'no queue is configured' in done.stderr
