@@ -23,6 +23,7 @@
 #include "queue/result_streams.h"
 #include "view/moment.h"
 #include "view/reply_fields.h"
+#include "view/task_view.h"
 
 #define ENTRIES 64            /* per read */
 #define BLOCK_MS 20000        /* of a read: afterwards a dead connection is noticed */
@@ -367,7 +368,7 @@ static int take_reply(struct follow *follow, struct redisReply *reply)
     return count;
 }
 
-/* The task has written output, and that attempt has not ended. */
+/* The task has written output, and that attempt has not ended. A batch sends none. */
 static bool is_running(const struct follow *follow)
 {
     return follow->fence > 0 && !follow->told;
@@ -455,6 +456,25 @@ static int ask_again(struct follow *follow)
     return tid ? 0 : -1;
 }
 
+/* Asks whether a worker has the task, even if it has written nothing. Returns false if Redis does
+ * not tell: a lost connection is reported by the next step. */
+static bool has_worker(const struct follow *follow)
+{
+    struct command command = {0};
+    enum redis_error error;
+    struct redisReply *reply;
+    char why[512];
+    bool has;
+
+    queue_show(&command, &follow->cli->queue, follow->tid, "g0-0");
+    reply = client_call(follow->cli->client, &command, &error, why, sizeof why);
+    has = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements >= TASK_VIEW_ELEMENTS &&
+          bytes_equal(fields_bytes(reply->element[2], "state"), "running");
+    freeReplyObject(reply);
+    command_free(&command);
+    return has;
+}
+
 static bool is_check_due(const struct follow *follow)
 {
     int64_t now_ns = clock_boot_ns();
@@ -521,7 +541,11 @@ static int step(struct follow *follow)
         check_task(follow);
     }
     if (!ended && count == 0 && !is_running(follow) && stall_is_due(&follow->stall)) {
-        stall_check(&follow->stall, follow->cli);
+        if (has_worker(follow)) {
+            stall_postpone(&follow->stall);
+        } else {
+            stall_check(&follow->stall, follow->cli);
+        }
     }
     return follow->retry.status;
 }

@@ -56,12 +56,17 @@ static enum reason find_reason(const struct status *status)
     return any_undrained ? NOT_READY : DRAINED;
 }
 
+void stall_postpone(struct stall *stall)
+{
+    stall->due_ns = clock_boot_ns() + AGAIN_MS * CLOCK_NS_PER_MS;
+}
+
 bool stall_read(struct stall *stall, const struct cli *cli, const struct redisReply *reply)
 {
     struct status status;
     int before = stall->told;
 
-    stall->due_ns = clock_boot_ns() + AGAIN_MS * CLOCK_NS_PER_MS;
+    stall_postpone(stall);
     /* without memory, the next check tries again */
     if (status_read(reply, cli->config->queue.lease_ms, &status) != 0) {
         return false;

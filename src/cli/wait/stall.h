@@ -20,6 +20,9 @@ struct stall {
 int64_t stall_left_ms(struct stall *stall, int64_t most_ms);
 bool stall_is_due(const struct stall *stall);
 
+/* Puts the next check off, because nothing waits for a worker now. */
+void stall_postpone(struct stall *stall);
+
 /* Asks Redis for the reason and prints it. Prints nothing if the user may not ask, or if the
  * connection is lost, which the next call reports. */
 void stall_check(struct stall *stall, struct cli *cli);

@@ -94,6 +94,22 @@ def test_a_task_of_leat_run(daemon, start, queue, latches, wait_until):
     assert attach.ended() == 5 and attach.raw == bytes(100000) + b'end\n' and attach.error == ''
 
 
+def test_a_batch_on_a_paused_queue(daemon, start, queue, latches, folder, wait_until):
+    """A batch sends no output while it runs. leat knows all the same that the task does not wait for the queue."""
+    latch = latches()
+    command = f'cat > {folder}/begun; {latch.wait}'
+    queue.register('none')
+    [tid, _] = queue.add({'payload': 'one'}, {'payload': 'two'})
+    daemon({'task': {'command': command, 'batch': 2, 'batch_wait': '10s'}}).wait_ready()
+    wait_until((folder / 'begun').exists, 20)
+    queue.call('gate', 'paused', 1)
+    [waiting] = queue.add({'payload': 'three'})
+    attach, other = start('attach', tid), start('attach', waiting)
+    wait_until(lambda: 'is paused' in other.error, 20)
+    latch.open()
+    assert attach.ended() == 0 and attach.error == ''
+
+
 def test_a_tail_is_left(daemon, start, queue, latches, files, wait_until):
     """Of long output before, leat prints the end, and says how much is missing."""
     daemon({'dead': {'output_tail': '1K'}}).wait_ready()
