@@ -169,10 +169,15 @@ static void check_intake(const struct config *config, const struct key_lines *li
         return;
     }
     for (size_t i = 0; intake->lists && intake->lists[i]; i++) {
-        if (stream && strcmp(intake->lists[i], stream) == 0) {
+        const char *list = intake->lists[i];
+        if (stream && strcmp(list, stream) == 0) {
             report_add(report, lists,
                        "lists: %s is the stream of the queue; use another key for one of them",
                        stream);
+        }
+        if (list[strlen(list) - 1] == ',') {
+            report_add(report, lists,
+                       "lists: %s ends with a comma; separate the keys by spaces only", list);
         }
     }
     if (intake->field) {

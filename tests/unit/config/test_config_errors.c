@@ -360,6 +360,8 @@ static void intake_must_make_tasks_that_run(void **state)
     const struct wrong cases[] = {
         {"[task]\ncommand = x\n[intake]\nlists = a b a\n",
          "f:6: lists: \"a b a\" contains an entry twice; remove one of them\n"},
+        {"[task]\ncommand = x\n[intake]\nlists = a, b,c d\n",
+         "f:6: lists: a, ends with a comma; separate the keys by spaces only\n"},
         {"[intake]\nlane_from = suffix\n",
          "f:4: lane_from: suffix requires prefix; add prefix or remove lane_from\n"},
         {"[task]\ncommand = x\n[intake]\nlists = work q\n",
