@@ -221,6 +221,7 @@ def test_an_idle_worker_does_not_wake_up(start, client, queue, host):
     queue.add({'command': 'true'})
     wait_succeeded(queue, 1)
     wait_blocked(client)
+    pass_time(0.5)
     before = wakeups(worker.pid)
     pass_time(3)
     assert wakeups(worker.pid) - before <= 3

@@ -124,7 +124,7 @@ def test_stop_and_reload_with_a_host_fault(daemon, queue, folder, script):
 def test_no_more_processes(daemon, queue, redis_server, folder):
     """If fork fails with EAGAIN, tasks are requeued with no attempt used, and run when processes can be
     started."""
-    uid = 60000 + os.getpid() % 5000
+    uid = 61000 + os.getpid() % 4000  # which no other test uses
     redis_server.restart(unixsocketperm='777')
     queue.redis = redis_server.client()
     queue.load()

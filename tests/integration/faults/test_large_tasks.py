@@ -66,8 +66,8 @@ class SlowLink:
 
 @pytest.fixture
 def slow_link(folder, redis_server):
-    """A link of 2 MiB/s."""
-    one = SlowLink(folder / 'slow.sock', redis_server.socket, 2 * MIB)
+    """A link of 1 MiB/s."""
+    one = SlowLink(folder / 'slow.sock', redis_server.socket, MIB)
     yield one
     one.close()
 
@@ -75,7 +75,7 @@ def slow_link(folder, redis_server):
 def test_a_transfer_longer_than_the_timeout(daemon, queue, client, slow_link, folder):
     """A task whose transfer takes longer than command_timeout arrives, in the blocking read and in the claim, even
     if the worker wants to end the read meanwhile."""
-    one = daemon({'redis': {'socket': slow_link.path, 'command_timeout': '3s'}, 'queue': {'lease': '60s'}})
+    one = daemon({'redis': {'socket': slow_link.path, 'command_timeout': '6s'}, 'queue': {'lease': '60s'}})
     one.wait_ready()
     wait_blocked(client)
     queue.add({'command': f'wc -c > {folder}/out', 'payload': b'x' * (8 * MIB)})

@@ -290,8 +290,8 @@ def test_more_tasks_than_one_renewal_names(daemon, queue, client, late):
 def test_a_poison_candidate_does_not_wait_for_a_busy_worker(daemon, queue, client, latch, leat, folder):
     """A poison candidate that runs alone and reaches a busy worker is deferred there, which is logged, until
     another worker is idle and runs it at once; the first worker goes on with other tasks beside its own."""
-    sections = {'queue': {'concurrency': 2, 'lease': '4s'}}
-    queue.register('gone', lease=4000, max_crashes=2)
+    sections = {'queue': {'concurrency': 2, 'lease': '60s'}}
+    queue.register('gone', max_crashes=2)
     tid = add(queue, f'echo $LEAT_WORKER > {folder}/ran')
     [task] = queue.begin('gone')
     busy = daemon(sections).wait_ready()
@@ -315,9 +315,9 @@ def test_a_poison_candidate_does_not_wait_for_a_busy_worker(daemon, queue, clien
 def test_a_renewal_without_memory(daemon, queue, client, injector):
     """The renewal is repeated at once, because the next heartbeat would be too late for a task with a long
     grace."""
-    daemon({'queue': {'lease': '4s', 'concurrency': 2}, 'task': {'kill_grace': '1500ms'}},
+    daemon({'queue': {'lease': '12s', 'concurrency': 2}, 'task': {'kill_grace': '4500ms'}},
            env=injector.env).wait_ready()
-    queue.add({'command': 'exec sleep 2.6'})
+    queue.add({'command': 'exec sleep 7.8'})
     wait_until(lambda: queue.redis.hlen(queue.running) == 1)
     wait_blocked(client)
     injector.arm('alloc', 8)
@@ -364,7 +364,7 @@ def test_expired_behind_a_thousand_live(daemon, queue, client, heartbeats, late)
 def test_worker_killer_ends_in_the_dead_letters(daemon, queue, client, heartbeats):
     """A task that kills its worker becomes a dead letter after exactly max_crashes; its neighbour loses
     nothing beyond the first crash."""
-    sections = {'queue': {'concurrency': 2, 'max_crashes': 3}}
+    sections = {'queue': {'concurrency': 2, 'max_crashes': 3, 'lease': '60s'}}
     worker = daemon(sections).wait_ready()
     wait_blocked(client)
     neighbour = add(queue, heartbeats.task(0.6))
@@ -387,12 +387,12 @@ def test_worker_killer_ends_in_the_dead_letters(daemon, queue, client, heartbeat
 
 def test_poison_candidate_runs_alone(daemon, queue, heartbeats):
     """A task before its last crash waits until its worker is empty, and nothing starts beside it."""
-    queue.register('gone', lease=2000, max_crashes=2)
+    queue.register('gone', max_crashes=2)
     crashed = add(queue, heartbeats.task(0.4))
     [task] = queue.begin('gone')
     queue.expire(task.token)
     before = [add(queue, heartbeats.task(0.5)), add(queue, heartbeats.task(0.8))]
-    daemon({'queue': {'concurrency': 3}}).wait_ready()
+    daemon({'queue': {'concurrency': 3, 'lease': '60s'}}).wait_ready()
     after = [add(queue, heartbeats.task(0.1)) for _ in range(4)]
     wait_empty(queue)
     [alone] = heartbeats.runs(crashed)
@@ -433,6 +433,8 @@ def test_lost_finish(daemon, queue, client, proxy, through_proxy, heartbeats, wh
 def test_late_success(daemon, queue, client, proxy, through_proxy, heartbeats, latch, others):
     """A success that reaches Redis after its lease still counts if no other attempt has started, even if the
     entry was requeued."""
+    lease_s = 3 * LEASE_S  # so that the task ends before, even if the machine stalls
+    through_proxy['queue'] = {'lease': f'{lease_s:.0f}s'}
     first = daemon(through_proxy).wait_ready()
     wait_blocked(client)
     tid = add(queue, heartbeats.task(0.5))
@@ -445,7 +447,7 @@ def test_late_success(daemon, queue, client, proxy, through_proxy, heartbeats, l
         heartbeats.wait_runs(2)
         wait_until(lambda: client.xlen(queue.go) == 1)
     else:
-        pass_time(LEASE_S + 0.2)
+        pass_time(lease_s + 0.2)
     [run] = heartbeats.runs(tid)
     assert run.ended
     proxy.accept()

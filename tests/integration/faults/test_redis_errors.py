@@ -211,7 +211,7 @@ def test_error_while_running(daemon, faults, redis_server, heartbeats, late, fol
 def test_full_memory_stops_only_growth(daemon, faults, heartbeats):
     """On OOM producers are refused, and existing tasks run, with their retries."""
     queue = Queue(faults.client).load()
-    worker = daemon({'retry': {'max_attempts': 2}}).wait_ready()
+    worker = daemon({**CALM, 'retry': {'max_attempts': 2}}).wait_ready()
     wait_blocked(faults.client)
     queue.add({'command': heartbeats.task(0.3)}, {'command': heartbeats.task(0.05, 1)})
     heartbeats.wait_runs(1)
@@ -315,11 +315,12 @@ def test_lost_group_while_another_works(daemon, queue, client, heartbeats):
     """If the group is destroyed while one worker runs a task and another waits, the other recreates it at
     once, and the running task ends where it is: it is not started again, no attempt is used up, and neither
     worker spins."""
-    first = daemon().wait_ready()
+    calmer = {'queue': {'lease': '6s'}}
+    first = daemon(calmer).wait_ready()
     wait_blocked(client)
     queue.add({'command': heartbeats.task(2.5, stubborn=True)})
     heartbeats.wait_runs(1)
-    second = daemon().wait_ready()
+    second = daemon(calmer).wait_ready()
     wait_blocked(client)
     client.execute_command('XGROUP', 'DESTROY', 'emails', 'leat')
     second.wait_log('lost and recreated')

@@ -125,7 +125,7 @@ def test_full_batches_start_at_once(daemon, queue, client, seen):
 def test_partly_filled_batch_waits(daemon, queue, client, seen):
     """A batch that is not full starts when its first task has waited for batch_wait, and contains tasks that
     came meanwhile."""
-    daemon({**LONG_LEASE, **batched(seen.command(), wait='800ms')}).wait_ready()
+    daemon({**LONG_LEASE, **batched(seen.command(), wait='4s')}).wait_ready()
     wait_blocked(client)
     add(queue, '1')
     wait_until(lambda: queue.redis.hlen(queue.running) == 1)
@@ -133,7 +133,7 @@ def test_partly_filled_batch_waits(daemon, queue, client, seen):
     add(queue, '2')
     add(queue, '3')
     wait_succeeded(queue, 3)
-    assert queue.now() - begun > 600
+    assert queue.now() - begun > 3000
     assert seen.all() == [(3, b'1\n2\n3\n')]
 
 
@@ -348,8 +348,8 @@ def test_host_faults_count_nothing(daemon, queue, folder, seen):
 def test_leases_of_all_are_renewed(daemon, queue, seen):
     """A batch that runs longer than the lease keeps all of its tasks."""
     add(queue, *numbers(30))
-    daemon({'queue': {'lease': '3s', 'concurrency': 1},
-            **batched(seen.command('sleep 4.5'), batch=30, kill_grace='100ms')}).wait_ready()
+    daemon({'queue': {'lease': '6s', 'concurrency': 1},
+            **batched(seen.command('sleep 8'), batch=30, kill_grace='100ms')}).wait_ready()
     wait_succeeded(queue, 30, 40)
     assert len(seen.all()) == 1
     assert queue.counter('crashes') == queue.counter('fenced') == queue.counter('released') == 0
@@ -361,7 +361,7 @@ def test_one_lost_lease_ends_the_batch(daemon, queue, client, folder):
     tids = add(queue, *numbers(4))
     command = (f'echo 1 ok >&3; trap "" TERM;'
                f' [ -e {folder}/go ] || {{ echo $$ > {folder}/pid; sleep 60; }}; cat >> {folder}/out')
-    worker = daemon({'queue': {'lease': '2s', 'concurrency': 1}, **batched(command)}).wait_ready()
+    worker = daemon({'queue': {'lease': '6s', 'concurrency': 1}, **batched(command)}).wait_ready()
     wait_file(folder / 'pid')
     (folder / 'go').touch()
     client.xdel(queue.stream, tids[2])
@@ -479,7 +479,7 @@ def test_status_counts_tasks(daemon, queue, leat, folder, manager):
     """The worker's heartbeat has the numbers of running tasks, of those that may run, and of slots; leat status
     shows the first two. The worker's log and its status line count slots and tasks by these names."""
     add(queue, *numbers(4))
-    worker = daemon({'queue': {'lease': '1s', 'concurrency': 2}, **batched(
+    worker = daemon({'queue': {'lease': '6s', 'concurrency': 2}, **batched(
         f'until [ -e {folder}/go ]; do sleep 0.02; done', kill_grace='100ms', batch=4)},
         env=manager.environment()).wait_ready()
     worker.wait_log('ready: queue emails, 2 slots of up to 4 tasks')

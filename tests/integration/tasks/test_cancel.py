@@ -9,7 +9,7 @@ from harness.short_leases import pass_time, wait_blocked, wait_empty
 from harness.tasks import wait_file
 
 CALM = {'queue': {'lease': '10m', 'scan': '10m', 'concurrency': 1}}  # a heartbeat every 200 s
-BRISK = {'queue': {'lease': '3s', 'scan': '300ms'}}
+BRISK = {'queue': {'lease': '6s', 'scan': '300ms'}}
 
 
 @pytest.fixture(autouse=True)
@@ -186,11 +186,11 @@ def test_waiting_for_its_batch(daemon, queue, client, leat, folder):
 def test_deferred_poison_candidate(daemon, queue, leat, latch):
     """A poison candidate that runs alone waits until its worker is empty. If it is cancelled it is gone at once,
     and the worker takes other tasks beside the running one."""
-    queue.register('gone', lease=3000, max_crashes=2)
+    queue.register('gone', max_crashes=2)
     [tid] = queue.add({'command': 'true'})
     queue.begin('gone')
     queue.expire()
-    worker = daemon({'queue': {'lease': '3s', 'scan': '300ms', 'concurrency': 2}})
+    worker = daemon({'queue': {'lease': '60s', 'scan': '300ms', 'concurrency': 2}})
     queue.add({'command': latch.command})
     queue.scan('gone')
     queue.redis.rename(queue.go, 'aside')

@@ -131,12 +131,15 @@ def test_each_dead_letter_once(queue, hook, folder):
     assert {row.split()[1] for row in rows} == {'exit', 'expired', 'refused', 'killed'}
 
 
-def test_notify_jobs(queue, hook, folder):
+def test_notify_jobs(queue, hook, folder, latch):
     """At most notify_jobs hooks run at a time, and they take no slot of a task."""
     trace = folder / 'trace'
-    hook(f'echo + >> {trace}; sleep 0.2; echo - >> {trace}', {'queue': {'concurrency': 1}},
+    hook(f'echo + >> {trace}; {latch.wait}; sleep 0.2; echo - >> {trace}', {'queue': {'concurrency': 1}},
          notify_jobs=3)
     queue.add(*[{'command': 'exit 1'}] * 12)
+    wait_letters(queue, 12)
+    assert wait_lines(trace, 3) == ['+'] * 3
+    latch.open()
     running, most = 0, 0
     for sign in wait_lines(trace, 24):
         running += 1 if sign == '+' else -1

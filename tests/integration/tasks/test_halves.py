@@ -164,8 +164,8 @@ def test_host_fault(daemon, queue, seen, folder):
 
 def test_leases_of_all_are_renewed(daemon, queue, seen):
     """Tasks that wait for their half keep their leases for longer than one lease."""
-    sections = halves_wait(queue, seen, 'sleep 3.5')
-    daemon({**sections, 'queue': {'lease': '2s', 'concurrency': 1}}).wait_ready()
+    sections = halves_wait(queue, seen, 'sleep 8')
+    daemon({**sections, 'queue': {'lease': '6s', 'concurrency': 1}}).wait_ready()
     wait_succeeded(queue, 4, 40)
     assert sizes(seen) == [4, 2, 1, 1]
     assert all(queue.counter(name) == 0 for name in ('crashes', 'fenced', 'released', 'retried'))
@@ -173,10 +173,10 @@ def test_leases_of_all_are_renewed(daemon, queue, seen):
 
 def test_status_counts_those_that_wait(daemon, queue, seen, latch):
     """Tasks that wait for their half are counted as running."""
-    daemon({**halves_wait(queue, seen, latch.wait), 'queue': {'lease': '2s', 'concurrency': 1}}).wait_ready()
+    daemon({**halves_wait(queue, seen, latch.wait), 'queue': {'lease': '6s', 'concurrency': 1}}).wait_ready()
     wait_until(lambda: sizes(seen) == [4, 2])
     wait_until(lambda: [one['running'] for one in queue.worker_heartbeats().values()] == [4])
-    pass_time(1)
+    pass_time(2.5)  # more than a heartbeat
     assert [one['running'] for one in queue.worker_heartbeats().values()] == [4]
     latch.open()
     wait_succeeded(queue, 4)
@@ -223,7 +223,7 @@ def test_waiting_task_loses_its_lease(daemon, queue, client, seen, latch):
     """If the entry of a task that waits for its half is gone, this task does not run again; all others do."""
     sections = halves_wait(queue, seen, latch.wait)
     tids = tids_of(queue)
-    worker = daemon({**sections, 'queue': {'lease': '2s', 'concurrency': 1}}).wait_ready()
+    worker = daemon({**sections, 'queue': {'lease': '6s', 'concurrency': 1}}).wait_ready()
     wait_until(lambda: sizes(seen) == [4, 2])
     client.xdel(queue.stream, tids[3])
     worker.wait_log(f'task {tids[3]}: attempt 1 ended: lease-lost')

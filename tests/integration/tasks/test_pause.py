@@ -98,14 +98,14 @@ def test_nothing_starts(daemon, queue, client, redis_server, leat, folder, late)
 def test_running_tasks_go_on(daemon, queue, leat, folder, latch):
     """A task that runs during a pause is renewed and finishes, with success or with a retry after the resume;
     pause --wait waits for it."""
-    worker = daemon({'queue': {'concurrency': 3, 'lease': '3s'}}).wait_ready()
+    worker = daemon({'queue': {'concurrency': 3, 'lease': '6s'}}).wait_ready()
     once = f'mkdir {folder}/once && exit 1; true'
     queue.add({'command': latch.command}, {'command': f'{latch.wait}; {once}'})
     wait_running(queue, 2)
     assert run(leat, 'pause') == 'paused; 2 tasks still run\n'
     queue.add(SHORT)
     worker.wait_log('the queue is paused')
-    pass_time(4)  # more than a lease
+    pass_time(7)  # more than a lease
     results = []
     waiting = threading.Thread(target=lambda: results.append(run(leat, 'pause', '--wait')))
     waiting.start()
