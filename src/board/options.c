@@ -38,6 +38,7 @@ static const char usage[] =
     "  0   clean shutdown\n"
     "  64  wrong usage\n"
     "  71  the system refused something that leat-board needs\n"
+    "  74  the output could not be written\n"
     "  78  there is no queue to show, or one given by -q has no file\n"
     "See leat-board(8) for more.\n";
 
