@@ -61,10 +61,18 @@ static void explain_attempts(struct explanation *explanation)
     }
 }
 
+/* Adds the text for people, if there is one, such as "moved to mails as 1769860800000-0". */
+static void add_why(struct explain_reason *reason, struct bytes why)
+{
+    if (why.size > 0) {
+        reasons_printf(reason, ": ");
+        reasons_bytes(reason, why);
+    }
+}
+
 static void explain_dead(struct explanation *explanation)
 {
     const struct redisReply *row = explanation->row;
-    struct bytes why = fields_bytes(row, "reason");
     struct explain_reason *reason =
         reasons_add(explanation, "dead", true, "it became a dead letter ");
 
@@ -72,10 +80,7 @@ static void explain_dead(struct explanation *explanation)
     reasons_time(reason, fields_number(row, "died_ms", 0), explanation->status.now_ms);
     reasons_printf(reason, ": ");
     add_cause(reason, fields_bytes(row, "cause"), fields_bytes(row, "status"));
-    if (why.size > 0) {
-        reasons_printf(reason, ": ");
-        reasons_bytes(reason, why);
-    }
+    add_why(reason, fields_bytes(row, "reason"));
     reasons_put_number(reason, "died_ms", fields_number(row, "died_ms", 0));
     reasons_printf(reason, "; to run it again: leat dead retry ");
     reasons_bytes(reason, fields_bytes(row, "tid"));
@@ -106,6 +111,7 @@ static void explain_end(struct explanation *explanation, const struct redisReply
     if (!succeeded) {
         reasons_printf(reason, ": ");
         add_cause(reason, fields_bytes(result, "cause"), fields_bytes(result, "status"));
+        add_why(reason, fields_bytes(result, "reason"));
     }
 }
 

@@ -439,6 +439,15 @@ def test_results(explain, queue, idle, outcome, code, verdict):
     assert answer.reasons[verdict]['ended_ms'] > 0
 
 
+def test_moved(explain, queue, idle):
+    """The history says where a task has gone that was moved to another queue."""
+    queue.redis.xadd(queue.history, {'r': record('1600000000000-0', outcome='cancelled', cause='cancelled',
+                                                 reason='moved to mails as 1600000000001-0')})
+    answer = explain('1600000000000-0')
+    assert answer.verdict == 'cancelled'
+    assert answer.reasons['cancelled']['text'].endswith(': cancelled: moved to mails as 1600000000001-0')
+
+
 def test_unknown(explain, queue, idle):
     """A task that nobody knows, also if its id has no form of one."""
     for name in '1769860800000-0', '1769860', 'nobody':
