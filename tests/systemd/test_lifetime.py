@@ -104,7 +104,7 @@ def test_cgroups_of_tasks(unit):
 def test_no_survivors_of_a_timeout(unit):
     """Double-forked processes in sessions of their own are gone before the timeout is reported."""
     unit.configure(**PATIENT, retry={"max_attempts": 1}).start()
-    unit.add(survive(unit), "timeout", "4s")
+    unit.add(survive(unit), "timeout", "10s")
     pids = wait_survivors(unit)
     [dead] = unit.event("TASK_DEAD")
     assert dead["LEAT_CAUSE"] == "timeout"
@@ -132,7 +132,7 @@ def test_kill(unit, who, mode):
 
 def test_watchdog_restarts_a_hung_worker(unit):
     """systemd kills a daemon that hangs, with its tasks, and starts it again; the task runs again at once."""
-    unit.configure(**PATIENT).drop_in("[Service]\nWatchdogSec=3s\nRestartSec=100ms\n").start()
+    unit.configure(**PATIENT).drop_in("[Service]\nWatchdogSec=8s\nRestartSec=100ms\n").start()
     before = unit.pid()
     beating = Beating(unit)
     unit.machine.run("kill", "-STOP", before)
@@ -144,7 +144,7 @@ def test_watchdog_restarts_a_hung_worker(unit):
 def test_stop_in_the_middle_of_work(unit):
     """Of the running tasks one ends within the drain and counts; the other is killed with all its survivors
     and requeued, and so are tasks that have not started. The next start runs them, with no attempt used."""
-    unit.configure(**PATIENT, shutdown={"drain": "3s"}, retry={"max_attempts": 1}).start()
+    unit.configure(**PATIENT, shutdown={"drain": "10s"}, retry={"max_attempts": 1}).start()
     machine, go = unit.machine, home(unit, "go")
     fast = unit.add(f"while ! [ -e {go} ]; do sleep 0.05; done")
     unit.add(f"mkdir {home(unit, 'ran')} || exit 0; {survive(unit)}")

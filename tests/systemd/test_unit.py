@@ -121,12 +121,12 @@ def test_watchdog_lives_with_a_redis_outage(unit):
                 "--dir", own)
     wait_until(inside(machine, f"{own}/sock"), 20, machine.tail)
     unit.configure(redis={"socket": f"{own}/sock", "command_timeout": "500ms"})
-    unit.drop_in("[Service]\nWatchdogSec=4s\n").start()
+    unit.drop_in("[Service]\nWatchdogSec=10s\n").start()
     before = unit.pid()
     machine.run("systemctl", "kill", "-s", "KILL", f"{unit.name}-redis")
     unit.event("REDIS_DOWN")
     # longer than the watchdog's period: a task of systemd's own is the clock
-    machine.run("systemd-run", "--wait", "sleep", "5")
+    machine.run("systemd-run", "--wait", "sleep", "12")
     assert unit.pid() == before and unit.show("NRestarts") == "0"
 
 
@@ -212,7 +212,7 @@ def test_tasks_of_another_user(unit):
     machine.path("/etc/leat/other").chmod(0o600)
     unit.configure(redis={"user": "other", "password_credential": "redis"}, retry={"max_attempts": 1},
                    isolation={"cgroup": "required"},
-                   task={"user": "games", "timeout": "1s", "kill_grace": "200ms"})
+                   task={"user": "games", "kill_grace": "200ms"})
     unit.drop_in(shipped("leatd-other-user.conf") + "LoadCredential=redis:/etc/leat/other\n").start()
     unit.add("echo $(id -un) $(id -G) $HOME; "
              "grep -h -e CapEff -e CapBnd -e NoNewPrivs /proc/self/status | tr -s '[:space:]' ' '; "
@@ -223,7 +223,7 @@ def test_tasks_of_another_user(unit):
     assert sorted(lines) == sorted([f"games {groups} {home}",
                                     "CapEff: 0000000000000000 CapBnd: 00000000000000e0 NoNewPrivs: 1 ", "said"])
     unit.event("TASK_SUCCEEDED")
-    unit.add("trap '' TERM; set -m; sleep 1234 & sleep 1234")
+    unit.add("trap '' TERM; set -m; sleep 1234 & sleep 1234", "timeout", "1s")
     unit.event("TASK_DEAD")
     assert machine.run("pgrep", "-u", "games", "sleep", check=False).returncode == 1
 
@@ -532,14 +532,14 @@ def test_forged_fields(unit):
 def test_flood_in_the_journal(unit):
     """Under floods of several tasks on the real journald no record of the daemon is dropped, and no line of a
     task that wrote little; leases are renewed, and the daemon stays small."""
-    unit.configure(queue={"lease": "4s", "concurrency": 4}, task={"kill_grace": "200ms"},
+    unit.configure(queue={"lease": "6s", "concurrency": 4}, task={"kill_grace": "200ms"},
                    retry={"max_attempts": 1}).start()
     unit.add("true")
     unit.event("TASK_SUCCEEDED")
     status = unit.machine.path(f"/proc/{unit.pid()}/status")
     before = resident_kib(status)
     for _ in range(3):
-        unit.machine.run("redis-cli", "-s", SOCKET, "xadd", unit.name, "*", "command", "exec yes", "timeout", "4s")
+        unit.machine.run("redis-cli", "-s", SOCKET, "xadd", unit.name, "*", "command", "exec yes", "timeout", "6s")
     quiet, largest = [], before
     while unit.figures()["dead"] < 3:
         quiet.append(unit.add("seq 3"))

@@ -136,7 +136,7 @@ def test_crash_of_the_main_process(unit):
 
 def test_hung_main_process(unit):
     """The watchdog of systemd watches the new process."""
-    unit.configure(**PATIENT).drop_in("[Service]\nWatchdogSec=3s\nRestartSec=100ms\n").start()
+    unit.configure(**PATIENT).drop_in("[Service]\nWatchdogSec=8s\nRestartSec=100ms\n").start()
     new = upgrade(unit)
     unit.machine.run("kill", "-STOP", new)
     wait_until(lambda: unit.show("NRestarts") == "1", 60, unit.machine.tail)

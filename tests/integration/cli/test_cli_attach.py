@@ -55,7 +55,7 @@ def test_output_and_status(daemon, start, queue, latches, wait_until):
 
 @pytest.mark.parametrize('line, fields, status', [
     ('true', {}, 0), ('exit 3', {'max_attempts': 1}, 3), ('kill -TERM $$', {'max_attempts': 1}, 143),
-    ('exec sleep 60', {'timeout': '100ms', 'max_attempts': 1}, TIMED_OUT)])
+    ('exec sleep 60', {'timeout': '3s', 'max_attempts': 1}, TIMED_OUT)])
 def test_a_task_that_has_not_started(daemon, start, queue, wait_until, line, fields, status):
     """leat waits for the start, prints all output, however short the task is, and has the status of leat run for
     the same end."""
@@ -153,7 +153,7 @@ def test_a_retry(daemon, start, queue, latches, wait_until):
 
 def test_a_lost_worker(daemon, start, queue, latches, wait_until):
     """If the worker dies, leat prints the output of the next one, whose fence is greater."""
-    config = {'queue': {'lease': '1s'}}
+    config = {'queue': {'lease': '4s'}}
     first = daemon(config).wait_ready()
     latch = latches()
     [tid] = queue.add({'command': f'echo $LEAT_FENCE; {latch.wait}'})

@@ -175,7 +175,7 @@ def test_retries(daemon, leat, queue):
 def test_timeout(daemon, leat, queue):
     """A timeout gives 124, as timeout(1) does, and the output until then."""
     daemon().wait_ready()
-    done = leat('run', '--timeout', '500ms', 'echo begun; exec sleep 60')
+    done = leat('run', '--timeout', '3s', 'echo begun; exec sleep 60')
     assert (done.stdout, done.returncode) == ('begun\n', TIMED_OUT)
     assert done.stderr.endswith(': timeout\n')
 
@@ -200,20 +200,20 @@ def test_refused(daemon, leat, queue):
 
 def test_worker_is_killed(daemon, start, queue, folder, wait_until):
     """If the worker dies, the command runs again elsewhere; leat says so, and prints its output."""
-    first = daemon({'queue': {'lease': '1s'}}).wait_ready()
+    first = daemon({'queue': {'lease': '4s'}}).wait_ready()
     run = start('run', f'[ -e {folder}/x ] && {{ echo $LEAT_FENCE; exit 9; }}; touch {folder}/x; '
                 f'echo $LEAT_FENCE; exec sleep 60')
     wait_until(lambda: run.out.endswith('\n'), 20)
     first.kill9()
     processes.end_orphans()
-    daemon({'queue': {'lease': '1s'}}).wait_ready()
+    daemon({'queue': {'lease': '4s'}}).wait_ready()
     assert run.ended() == 9
     assert len(run.out.splitlines()) == 2 and 'the previous worker was lost' in run.error
 
 
 def test_every_worker_is_killed(daemon, start, queue, wait_until):
     """After max_crashes lost workers the task is a dead letter with the cause crash."""
-    config = {'queue': {'lease': '1s', 'max_crashes': 1}}
+    config = {'queue': {'lease': '4s', 'max_crashes': 1}}
     first = daemon(config).wait_ready()
     run = start('run', 'echo begun; exec sleep 60')
     wait_until(lambda: run.out == 'begun\n', 20)
@@ -554,7 +554,7 @@ def test_expires_without_a_worker_that_could_start_it(start, daemon, queue, late
         daemon().wait_ready()
     began = time.monotonic()
     run = start('run', '--expires', '500ms', 'true')
-    assert run.ended() == FAILED and 0.5 <= time.monotonic() - began < 3 + late()
+    assert run.ended() == FAILED and 0.5 <= time.monotonic() - began < 3 + late.start()
     [(_, letter)] = queue.letters()
     assert letter['leat.cause'] == b'expired' and queue.counter('expired') == 1
     assert 'expired' in run.error

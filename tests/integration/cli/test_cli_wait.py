@@ -124,14 +124,14 @@ def test_expired(daemon, queue, start):
 
 def test_lost_worker(daemon, queue, start, wait_awaited, folder, wait_until):
     """If the worker is killed, the task runs again elsewhere and then ends."""
-    first = daemon({'queue': {'lease': '1s'}}).wait_ready()
+    first = daemon({'queue': {'lease': '4s'}}).wait_ready()
     [tid] = queue.add({'command': f'[ -e {folder}/x ] || {{ touch {folder}/x; sleep 60; }}'})
     wait_until(lambda: (folder / 'x').exists())
     waiting = start('wait', tid)
     wait_awaited()
     first.kill9()
     processes.end_orphans()
-    daemon({'queue': {'lease': '1s'}}).wait_ready()
+    daemon({'queue': {'lease': '4s'}}).wait_ready()
     assert waiting.ended() == 0
     assert waiting.lines()[0][:2] == [tid, 'succeeded']
 

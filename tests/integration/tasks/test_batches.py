@@ -150,7 +150,8 @@ def test_no_wait(daemon, queue, client, seen):
 
 def test_wait_is_bounded_by_the_lease(daemon, queue, client, seen):
     """However long batch_wait is, a batch waits for a tenth of the lease at most, and keeps its leases."""
-    daemon(batched(seen.command('sleep 3'), wait=FOREVER, kill_grace='2s')).wait_ready()
+    daemon({'queue': {'lease': '20s'},
+            **batched(seen.command('sleep 3'), wait=FOREVER, kill_grace='2s')}).wait_ready()
     wait_blocked(client)
     add(queue, '1')
     wait_succeeded(queue, 1)

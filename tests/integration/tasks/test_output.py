@@ -170,7 +170,7 @@ def test_flood(daemon, queue, client, late, kind):
 
 def test_log_that_is_not_read(daemon, queue, client):
     """If the log is a full pipe, tasks go on, and the number of dropped lines is logged later."""
-    worker = daemon({'output': {'rate': 'none'}}, start=False)
+    worker = daemon({'output': {'rate': 'none'}, 'queue': {'lease': '60s'}}, start=False)
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     worker.popen = {'stdout': writer, 'stderr': writer}
@@ -178,7 +178,7 @@ def test_log_that_is_not_read(daemon, queue, client):
         worker.start()
         os.close(writer)
         wait_blocked(client)
-        queue.add({'command': 'yes | head -c 3000000'}, *[{'command': 'echo x'}] * 200)
+        queue.add({'command': 'yes | head -c 600000'}, *[{'command': 'echo x'}] * 200)
         wait_succeeded(queue, 201)
         text = b''
 

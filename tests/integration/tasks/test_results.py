@@ -67,7 +67,7 @@ def test_config(daemon, queue, client):
 def test_result_expires(daemon, queue, wait_until):
     """A result is gone after its time."""
     daemon().wait_ready()
-    [tid] = queue.add({'command': 'true', 'result_ttl': '1500ms'})
+    [tid] = queue.add({'command': 'true', 'result_ttl': '4s'})
     wait_result(queue, tid)
     wait_until(lambda: result_of(queue, tid) is None, 20)
 

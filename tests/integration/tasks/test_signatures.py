@@ -224,7 +224,7 @@ def test_chosen_ids_stop_no_signed_task(daemon, required, key, queue, client, ra
 
 def test_retries_are_no_replays(daemon, required, key, queue, folder):
     """A failed task is retried under its signature, and so is one whose worker was lost."""
-    worker = daemon(dict(required, queue={'lease': '1s', 'scan': '200ms'}), start=False).start().wait_ready()
+    worker = daemon(dict(required, queue={'lease': '20s', 'scan': '200ms'}), start=False).start().wait_ready()
     queue.add(key.sign({'command': f'echo >> {folder}/tries; test $LEAT_ATTEMPT = 3'}))
     wait_succeeded(queue, 1)
     assert (folder / 'tries').read_text() == '\n' * 3
@@ -449,14 +449,16 @@ def test_batches(daemon, required, key, queue, client, folder):
 
 def test_a_large_task(daemon, required, key, queue, folder):
     """Payloads of any size and hundreds of fields are covered by the signature."""
-    daemon(required).wait_ready()
+    # on a busy machine Redis may take seconds for such a task
+    patient = {'redis': {'command_timeout': '2m'}, 'queue': {'lease': '15m'}}
+    daemon({**required, **patient}).wait_ready()
     payload = bytes(range(256)) * 65536
     fields = {f'F{i}': 'x' * 100 for i in range(900)}
     queue.add(key.sign({'command': f'wc -c > {folder}/out', 'payload': payload, **fields}))
-    wait_succeeded(queue, 1)
+    wait_succeeded(queue, 1, 120)
     assert (folder / 'out').read_text().strip() == str(len(payload))
     queue.add(dict(key.sign({'command': 'true', 'payload': payload, **fields}), payload=payload[:-1] + b'x'))
-    assert 'does not match' in wait_letters(queue)[0].reason
+    assert 'does not match' in wait_letters(queue, 1, 120)[0].reason
 
 
 def test_a_task_that_is_cancelled_during_the_check(daemon, required, key, proxy, through_proxy, queue, ran):

@@ -48,8 +48,9 @@ def bytes_of(size):
 def test_payload_is_stdin(daemon, queue, folder, size):
     """The payload is the task's stdin, byte for byte, whatever its size."""
     payload = bytes_of(size)[:size]
-    # a task that takes so long to arrive that too little of its lease is left is requeued
-    daemon({'queue': {'lease': '60s'}}).wait_ready()
+    # a claim that takes longer than the timeout, and a task that takes so long to arrive that too little of its
+    # lease is left, are repeated
+    daemon({'redis': {'command_timeout': '2m'}, 'queue': {'lease': '15m'}}).wait_ready()
     queue.add({'command': f'sha256sum > {folder}/out', 'payload': payload})
     digest = wait_file(folder / 'out', 64, 120).split()[0].decode()
     assert digest == hashlib.sha256(payload).hexdigest()
