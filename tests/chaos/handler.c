@@ -5,7 +5,9 @@
  * too.
  *
  * Before each report it writes a line to stdout that names the task, so that whoever reads the log
- * knows whose output it is. */
+ * knows whose output it is. The event `read`, of no task, says with code 1 that the process may
+ * have read a part of a record that it has not begun, and with code 0 that it has begun all of what
+ * it has read. */
 #include <errno.h>
 #include <jansson.h>
 #include <poll.h>
@@ -41,6 +43,7 @@ struct hand {
 
 static struct hand hands[MOST];
 static size_t count;
+static unsigned long former; /* the task to report again */
 static volatile sig_atomic_t asked_to_end;
 
 static long long now_ms(void)
@@ -207,9 +210,19 @@ static void part(struct hand *hand)
 
 /* ---- and after it ---- */
 
+/* Reports it again at once, and when the process has its next task. */
 static void repeat(struct hand *hand)
 {
-    report(hand->index, "ok");
+    former = hand->index;
+    report(former, "ok");
+}
+
+/* Does not read what is handed over meanwhile, and exits. */
+static void doze(struct hand *hand)
+{
+    (void)hand;
+    (void)poll(NULL, 0, TORN_MS);
+    _exit(0);
 }
 
 static const struct {
@@ -226,6 +239,7 @@ static const struct {
     {"shut-in", true, shut_in, NULL},   {"deaf", true, NULL, hang_here},
     {"flood", false, flood, NULL},      {"stray", false, stray, NULL},
     {"part", false, part, NULL},        {"twice", false, NULL, repeat},
+    {"doze", true, NULL, doze},
 };
 
 static size_t habit_of(const struct hand *hand)
@@ -308,6 +322,10 @@ static void begin(const char *line, size_t size, int trace)
     if (field(fields, "KILLS")) {
         trace_kill_worker(&hand->run);
     }
+    if (former) {
+        report(former, "ok");
+        former = 0;
+    }
     json_decref(record);
 }
 
@@ -316,6 +334,7 @@ static bool read_records(int trace)
 {
     static char *data;
     static size_t size, room;
+    const struct run nobody = {.trace = trace, .pid = getpid(), .n = -1};
     if (room - size < READ_SIZE) {
         char *more = realloc(data, 2 * room + READ_SIZE);
         if (!more) {
@@ -323,6 +342,9 @@ static bool read_records(int trace)
         }
         data = more;
         room = 2 * room + READ_SIZE;
+    }
+    if (size == 0) {
+        trace_say(&nobody, "read", 1);
     }
     ssize_t got = read(0, data + size, READ_SIZE);
     if (got <= 0) {
@@ -337,6 +359,9 @@ static bool read_records(int trace)
     }
     size -= (size_t)(line - data);
     memmove(data, line, size);
+    if (size == 0) {
+        trace_say(&nobody, "read", 0);
+    }
     return true;
 }
 

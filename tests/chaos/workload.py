@@ -19,8 +19,9 @@ MIB = 2 ** 20
 AHEAD_MS = 3000        # an id that a producer chooses can be so far ahead of the clock
 # what resident processes do wrong, see handler.c
 HABITS = ('leave', 'die', 'hang', 'stubborn', 'stop', 'lie', 'tear', 'babble', 'overflow', 'shut-out', 'shut-in',
-          'deaf', 'flood', 'stray', 'part', 'twice')
+          'deaf', 'flood', 'stray', 'part')
 HABITUAL = 0.03  # share of tasks
+FREQUENT, FREQUENTLY = ('twice', 'doze'), 0.08  # these cost little, so there may be many of them
 TOO_LONG = 'k' * 2000  # a unique key that no task may have
 
 
@@ -55,8 +56,9 @@ class Task:
     def misbehave(self, randomly):
         """As a task of a resident process, which ends with all its descendants."""
         self.left = 0
-        if randomly.random() < HABITUAL and not self.kills:
-            self.habit, self.fails = randomly.choice(HABITS), 0
+        draw = randomly.random()
+        if draw < HABITUAL + FREQUENTLY and not self.kills:
+            self.habit, self.fails = randomly.choice(HABITS if draw < HABITUAL else FREQUENT), 0
 
     def enlarge(self, randomly, most):
         """Makes it of 1 to this many MiB, mostly near the least."""
