@@ -4,7 +4,8 @@ Events, all with `t` and `e`:
 
     meta      lease_ns, timeout_ns (of tasks; 0: none), late_ns (the machine's delay), max_attempts,
               max_crashes, permanent (an exit code that is not retried), workers, slots (tasks that a
-              worker may run), wall_ns (wall clock less CLOCK_BOOTTIME)
+              worker may run), alone (workers whose resident processes have one task at a time), wall_ns
+              (wall clock less CLOCK_BOOTTIME)
     invoke    n, payload, fails, code, kills, key ('' for none), bad (it may not start) is sent; then one of
               ok {n, what, tid}, fail {n} (it was refused), info {n} (the outcome is unknown)
     cancel    n, tid is sent; cancelled {n, state} its reply
@@ -22,7 +23,13 @@ Events, all with `t` and `e`:
     start, beat, end {code}, kill {code: pid of the worker}: n, task, attempt, fence, worker, pid, by the task
     break, lie  the same, by a task of a resident process: the process will be of no use; it was asked to end,
               and reports success
-    output    named, said: the tid with which a line was logged, and the tid of the task that wrote it
+    read {code}  worker, pid: a resident process may have read (1), or has not (0), a part of a record that it
+              has not begun
+    hit       w, pid, kills, task: a fault kills or stops a resident process; task: the tid of its only one, ''
+              if it takes one after the other
+    output    w, named, said, fence: the tid with which a line was logged, '' for that of the process, and the tid
+              and fence of the task that wrote it
+    returned  w, tid: by the log, a task was given back because the worker stops
     stopped   processes: those of tasks that are left when all workers have ended
     final     left {place: count}, dead [{n, cause, attempts, crashes, payload, died_ms}], names, stats,
               orphans, zombies, descriptors [[w, at the start, at the end]], ended [[tid, outcome]]: the queue's
@@ -47,6 +54,10 @@ MORE_DESCRIPTORS = 8
 BUSY = 500  # calls per second that bring no task; a few renewals, scans and wakeups are usual
 
 
+def daemon_of(worker):
+    return int(worker.split(':')[-2])
+
+
 class Run:
     """One process of a task, by the records of it and its descendant."""
 
@@ -63,7 +74,7 @@ class Run:
 
     @property
     def daemon(self):
-        return int(self.worker.split(':')[-2])
+        return daemon_of(self.worker)
 
     def __repr__(self):
         return (f'run(attempt {self.attempt}, fence {self.fence}, pid {self.pid} of {self.worker}, '
@@ -113,6 +124,7 @@ class Facts:
         self.index_of = {event['pid']: event['w'] for event in self.of['up']}
         self.replaced = {event['former']: event['t'] for event in self.of['up'] if 'former' in event}
         self.faults = self._faults()
+        self.printed = {(event['said'], event['fence']) for event in self.of['output']}
 
     def _forgotten(self):
         """[(since, until)] of what Redis has forgotten."""
@@ -188,7 +200,7 @@ class Facts:
         success: nobody can know that this is wrong."""
         return any(lie['n'] == n and lie['fence'] == fence and any(
             kind in ENDS for *_, kind in self.disturbances(
-                self.index_of.get(int(lie['worker'].split(':')[-2]), -1), lie['t'], lie['t']))
+                self.index_of.get(daemon_of(lie['worker']), -1), lie['t'], lie['t']))
             for lie in self.of['lie'])
 
     def accepted(self, n, outcome):
@@ -305,19 +317,30 @@ def failed_by_process(facts, n):
     return {result.token for result in facts.results_of[n] if result.cause in OF_PROCESS}
 
 
+def may_have_read(facts, claim, until):
+    """Whether a process of the claim's worker may have read by then a part of a record that it did not begin."""
+    last = {(event['worker'], event['pid']): event for event in facts.of['read'] if event['t'] <= until}
+    return any(event['code'] and event['t'] >= claim['t'] and
+               facts.index_of.get(daemon_of(worker)) == claim['w'] for (worker, _), event in last.items())
+
+
 def unexplained(facts, result):
     """Why an attempt cannot have failed without a report of its resident process; '' if it can."""
     claim = facts.claim_of(result)
+    since, until, late = claim['t'], result.sent, facts.meta['late_ns']
+    hits = [hit for hit in facts.of['hit'] if hit['w'] == claim['w'] and since - late <= hit['t'] <= until]
+    run = next((run for run in facts.runs_of[result.n] if run.fence == claim['fence']), None)
+    # a process of the task's own may not have got a processor until then
+    slow = result.cause == 'timeout' and any(
+        kind == 'starved' for *_, kind in facts.disturbances(claim['w'], since, until))
+    if not (run or slow or may_have_read(facts, claim, until) or claim['tid'] in [hit['task'] for hit in hits]):
+        return f'{result.cause}, and no process has read it'
     if result.cause == 'timeout':
-        lasted = result.sent - claim['t']
+        lasted = until - since
         return '' if lasted >= facts.meta['timeout_ns'] else f'timed out after {lasted / 1e9:.3f} s'
-    felt = [kind for *_, kind in facts.disturbances(claim['w'], claim['t'], result.sent)
-            if kind.startswith('handler-')]
-    runs = [run for run in facts.runs_of[result.n] if run.fence == claim['fence']]
-    if felt or any(run.pid == event['pid'] and event['t'] <= result.sent
-                   for run in runs for event in facts.of['break']):
-        return ''
-    return f'{result.cause}, and its process {runs[0].pid} was sound' if runs else f'{result.cause}, and never ran'
+    broken = {event['pid'] for event in facts.of['break'] if since <= event['t'] <= until}
+    broken |= {hit['pid'] for hit in hits if hit['kills'] and result.cause == 'no-verdict'}
+    return f'{result.cause}, and its process {run.pid} was sound' if run and run.pid not in broken else ''
 
 
 def cause_is_right(facts, n, letter):
@@ -378,8 +401,24 @@ def budgets(facts):
             yield Violation('I5', n, 'it always fails, and has succeeded')
 
 
+def is_stopping(facts, w, when):
+    """Whether the worker had an order to stop that it may still carry out: the process that got it is the last one
+    before a new start."""
+    starts = [up['t'] for up in facts.of['up'] if up['w'] == w and 'former' not in up]
+    return any(order['kind'] == 'term' and order['w'] == w and order['t'] <= when + CLOCK_NS and
+               when <= min([start for start in starts if start > order['t']], default=when)
+               + 2 * facts.lease + facts.meta['late_ns'] for order in facts.of['fault'])
+
+
 def repeated(facts):
-    """I6: runs beyond the first have a reason."""
+    """I6: runs beyond the first have a reason, and a run is not given back for a stop that nobody has ordered."""
+    for event in facts.of['returned']:
+        n, when = facts.number_of.get(event['tid'], -1), event['t']
+        fences = [claim['fence'] for claim in facts.claims_of[n]
+                  if claim['w'] == event['w'] and claim['t'] <= when + CLOCK_NS]
+        if fences and any(run.fence == fences[-1] for run in facts.runs_of[n]) and \
+                not is_stopping(facts, event['w'], when):
+            yield Violation('I6', n, f'worker {event["w"]} gave it back for a stop that nobody has ordered')
     for n, runs in list(facts.runs_of.items()):
         ordered = sorted(runs, key=lambda one: one.start)
         for before, after in zip(ordered, ordered[1:]):
@@ -585,11 +624,19 @@ def upgrades(facts):
 
 
 def mixed(facts):
-    """I12: what a resident process writes for its only task is logged as this task's."""
+    """I12: what a resident process writes for its only task is logged as this task's, and none of it is logged as
+    that of another task. A task whose report counts has written before."""
     for event in facts.of['output']:
-        if event['named'] != event['said']:
+        if event['named'] != event['said'] and (event['named'] or event['w'] in facts.meta['alone']):
             yield Violation('I12', facts.number_of.get(event['said'], -1),
-                            f'its output was logged as that of {event["named"]}')
+                            f'its output was logged as that of {event["named"] or "its process"}')
+    for n, runs in list(facts.runs_of.items()):
+        for result in facts.accepted(n, 'success'):
+            claim = facts.claim_of(result)
+            if claim and claim['w'] in facts.meta['alone'] and \
+                    (claim['tid'], claim['fence']) not in facts.printed and \
+                    any(run.fence == claim['fence'] and run.code == 0 for run in runs):
+                yield Violation('I12', n, 'its output was not logged')
 
 
 INVARIANTS = {'I1': lost, 'I2': unearned, 'I3': overlapping, 'I4': fences, 'I5': budgets, 'I6': repeated,

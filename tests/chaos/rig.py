@@ -1,9 +1,11 @@
 """The parts of a run: a redis-server, a proxy for each worker, workers, and a check of what is left of them."""
 import contextlib
+import datetime
 import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 
 from faults import LEASE_S, OF_HANDLERS, OF_LINKS, WORKERS
@@ -36,7 +38,8 @@ RESIDENT = ({'batch': 1, 'resident_tasks': 50}, {'batch': 4, 'resident_age': '5s
             {'batch': 1, 'resident_idle': '300ms'})
 MOST_IN_HAND = max(keys['batch'] for keys in RESIDENT)
 RESIDENT_FILES = 12  # descriptors for each slot, of two processes
-OUTPUT = re.compile(r'task (\S+).*: written for (\S+) by \d+\.$', re.M)
+OUTPUT = re.compile(r'written for (\S+) by (\d+)\. \((?:task=(\S+)|handler=\d+) ')
+STOPPED = re.compile(r'^(\S+) .*task (\S+): attempt \d+ released: .* cause=shutdown ', re.M)
 
 
 def descriptors(pid):
@@ -152,6 +155,8 @@ class Rig:
         if not pids:
             return None
         pid = pids[int(share * len(pids))]
+        own = [word[10:] for word in processes.arguments(pid, 'environ') if word.startswith('LEAT_TASK=')]
+        self._writer.say('hit', w=w, pid=pid, kills=number == signal.SIGKILL, task=own[0] if own else '')
         processes.send(pid, number)
         return pid
 
@@ -276,9 +281,16 @@ class Rig:
         for w, worker in enumerate(self.workers):
             self._writer.say('down', w=w, pid=worker.pid, status=worker.process.returncode)
         self._writer.say('stopped', processes=self._settled(self.orphans))
-        for worker in self.workers:
-            for named, said in set(OUTPUT.findall(worker.log(whole=True))):
-                self._writer.say('output', named=named, said=said)
+        for w, worker in enumerate(self.workers):
+            self._read_log(w, worker.log(whole=True))
+
+    def _read_log(self, w, log):
+        for said, fence, named in set(OUTPUT.findall(log)):
+            self._writer.say('output', w=w, said=said, fence=int(fence), named=named)
+        since = time.time_ns() - now_ns()
+        for at, tid in STOPPED.findall(log):
+            at_ns = round(datetime.datetime.fromisoformat(at).timestamp() * 1e9)
+            self._writer.say('returned', at=at_ns - since, w=w, tid=tid)
 
     def _kill_all(self):
         for one in [process for service in self.services for process in service.living()]:
@@ -294,6 +306,7 @@ class Rig:
             'meta', lease_ns=int(LEASE_S * 1e9), late_ns=int(late_s * 1e9), max_attempts=MAX_ATTEMPTS,
             max_crashes=MAX_CRASHES, permanent=PERMANENT, workers=WORKERS, wall_ns=wall,
             slots=self._slots * (MOST_IN_HAND if self.resident else 1),
+            alone=[w for w, keys in enumerate(RESIDENT) if keys['batch'] == 1] if self.resident else [],
             timeout_ns=int(TIMEOUT_S * 1e9) if self.resident else 0)
 
     def logs(self, text, most=30):

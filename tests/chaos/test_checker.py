@@ -9,7 +9,7 @@ from history import read
 
 S = 10 ** 9
 META = {'e': 'meta', 'lease_ns': 2 * S, 'timeout_ns': 8 * S, 'late_ns': 0, 'max_attempts': 3, 'max_crashes': 3,
-        'permanent': 100, 'workers': 1, 'slots': 20, 'wall_ns': 0}
+        'permanent': 100, 'workers': 1, 'slots': 20, 'alone': [], 'wall_ns': 0}
 FINAL = {'e': 'final', 'left': {'stream': 0, 'pending': 0}, 'dead': [], 'names': 0, 'stats': {}, 'orphans': [],
          'zombies': [], 'descriptors': [[0, 20, 22]]}
 PID = 10  # the worker's
@@ -616,10 +616,19 @@ def test_process_that_fails(made, cause):
     assert made.found() == []
 
 
-def test_process_that_is_hurt(made):
-    failed_by_process(made, 'no-verdict')
+def hit(made, kills=True, mine=True, task=''):
+    """A fault hurts the process of the run that was made first for task 1, or another process."""
     made.fault(1, 4.02, 4.03, kind='handler-kill')
-    assert made.found() == []
+    made.say(4.02, 'hit', w=0, pid=made.pid - mine, kills=kills, task=task)
+
+
+@pytest.mark.parametrize('how, violated', [
+    ({}, []), ({'kills': False}, [('I5', 1)]), ({'mine': False}, [('I5', 1)])])
+def test_process_that_is_hurt(made, how, violated):
+    """A process that is killed fails its task. One that is stopped does not, nor does another one."""
+    failed_by_process(made, 'no-verdict')
+    hit(made, **how)
+    assert made.found() == violated
 
 
 @pytest.mark.parametrize('cause', ['no-verdict', 'output-limit'])
@@ -633,6 +642,34 @@ def test_i5_never_read(made):
     """A task that no process has read has failed."""
     failed_by_process(made, 'no-verdict', runs=False)
     assert made.found() == [('I5', 1)]
+
+
+@pytest.mark.parametrize('cause', ['no-verdict', 'timeout'])
+@pytest.mark.parametrize('task, violated', [('1-0', []), ('', [('I5', 1)]), ('2-0', [('I5', 1)])])
+def test_i5_hurt_and_never_read(made, cause, task, violated):
+    """A process that was hurt may have failed a task that it never read only if it was the task's own."""
+    failed_by_process(made, cause, lasts=9, runs=False)
+    hit(made, mine=False, task=task)
+    assert made.found() == violated
+
+
+@pytest.mark.parametrize('cause, violated', [('timeout', []), ('no-verdict', [('I5', 1)])])
+def test_i5_starved_and_never_read(made, cause, violated):
+    """If the machine was busy, a task may have timed out before its own process had read it."""
+    failed_by_process(made, cause, lasts=9, runs=False)
+    made.fault(1, 5, 6, kind='starved')
+    assert made.found() == violated
+
+
+@pytest.mark.parametrize('reads, violated', [
+    ([(4.01, 1)], []), ([(4.01, 1), (4.02, 0)], [('I5', 1)]), ([(3.9, 1)], [('I5', 1)]),
+    ([(4.2, 1)], [('I5', 1)])])
+def test_i5_read_and_not_begun(made, reads, violated):
+    """A process may have read a task that it did not begin, if it read then, and began nothing of it."""
+    failed_by_process(made, 'no-verdict', runs=False)
+    for at, code in reads:
+        made.say(at, 'read', n=-1, worker=f'h:{PID}:x', pid=77, code=code)
+    assert made.found() == violated
 
 
 @pytest.mark.parametrize('lasts, violated', [(8.1, []), (7.9, [('I5', 1)])])
@@ -661,11 +698,43 @@ def test_i8_outlive_the_worker(made):
     assert made.found() == [('I8', -1)]
 
 
-def test_i12(made):
-    """Output is logged as that of the next task."""
+@pytest.mark.parametrize('named, alone, violated', [
+    (['0-0'], [0], []), (['1-0'], [0], [('I12', 0)]), ([''], [0], [('I12', 0)]), ([], [0], [('I12', 0)]),
+    ([''], [], []), (['1-0'], [], [('I12', 0)]), ([], [], [])])
+def test_i12(made, named, alone, violated):
+    """Output is logged as that of the next task, as that of a process that has one task at a time, or not at
+    all."""
+    made.meta['alone'] = alone
+    for tid in named:
+        made.say(96, 'output', w=0, named=tid, said='0-0', fence=1)
+    assert made.found() == violated
+
+
+@pytest.mark.parametrize('order, again, violated', [
+    (None, None, [('I6', 1)]), (3.9, None, []), (4.5, None, [('I6', 1)]), (1, 2, []), (1, 1.5, [('I6', 1)])])
+def test_i6_stopped(made, order, again, violated):
+    """A worker gives a task back since it stops, and nobody has told it to, or it has started again since then."""
+    made.meta['lease_ns'] = S
     made.enqueue(3, 1)
-    made.attempt(4, 1)
-    made.say(96, 'output', named='0-0', said='0-0')
+    made.claim(3.5, 1)
+    made.run(3.6, 1, code=None)
+    if order:
+        made.fault(1, order, order + 0.1, kind='term')
+        made.say(order + 0.2, 'down', w=0, pid=PID, status=0) if again else None
+    if again:
+        made.say(again, 'up', w=0, pid=PID)
+    made.finish(4, 1, outcome='release')
+    made.say(4, 'returned', w=0, tid='1-0')
+    made.attempt(5, 1, fence=2)
+    made.fault(2, 3, 3.1, kind='starved')
+    assert made.found() == violated
+
+
+def test_returned_before_it_ran(made):
+    """A worker that was replaced returns what it has not started."""
+    made.enqueue(3, 1)
+    made.claim(3.5, 1)
+    made.finish(4, 1, outcome='release')
+    made.say(4, 'returned', w=0, tid='1-0')
+    made.attempt(5, 1, fence=2)
     assert made.found() == []
-    made.say(96, 'output', named='1-0', said='0-0')
-    assert {violation.invariant for violation in check(made.events)} == {'I12'}

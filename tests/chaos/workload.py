@@ -20,7 +20,7 @@ AHEAD_MS = 3000        # an id that a producer chooses can be so far ahead of th
 # what resident processes do wrong, see handler.c
 HABITS = ('leave', 'die', 'hang', 'stubborn', 'stop', 'lie', 'tear', 'babble', 'overflow', 'shut-out', 'shut-in',
           'deaf', 'flood', 'stray', 'part')
-HABITUAL = 0.03  # share of tasks
+HABITUAL = 0.025  # share of tasks
 FREQUENT, FREQUENTLY = ('twice', 'doze'), 0.08  # these cost little, so there may be many of them
 TOO_LONG = 'k' * 2000  # a unique key that no task may have
 

@@ -68,10 +68,10 @@ def waits(pid):
     return int(re.search(r'^voluntary_ctxt_switches:\s*(\d+)', text, re.MULTILINE)[1])
 
 
-def arguments(pid):
-    """Its command line, or [] if the process is gone."""
+def arguments(pid, of='cmdline'):
+    """Its command line, or with 'environ' its environment; [] if the process is gone."""
     try:
-        with open(f'/proc/{pid}/cmdline', encoding='utf-8', errors='replace') as file:
+        with open(f'/proc/{pid}/{of}', encoding='utf-8', errors='replace') as file:
             return file.read().split('\0')[:-1]
     except (FileNotFoundError, ProcessLookupError):
         return []
