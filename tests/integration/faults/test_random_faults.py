@@ -12,6 +12,7 @@ pytestmark = pytest.mark.usefixtures('short_leases')
 TASKS, FAILING = 500, 50
 FAULTS_S = 14
 LEASE = '4s'  # on a busy machine a worker may stall for a second or two
+CALM_LEASE = '12s'  # which no worker loses by a stall
 SEEDS = [1, 2]
 CLOCK_S = 0.02  # resolution of /proc/uptime, which tasks can read without a process
 
@@ -82,7 +83,7 @@ def test_many_tasks_under_faults(daemon, queue, proxy, second_proxy, folder, see
     random: in the end each has succeeded, nothing is left, and only kills explain further runs."""
     randomly = random.Random(seed)
     history, ways = History(folder / 'history'), [proxy, second_proxy]
-    sections = {'queue': {'concurrency': 4, 'max_crashes': 1000, 'lease': LEASE}}
+    sections = {'queue': {'concurrency': 4, 'max_crashes': 1000, 'lease': CALM_LEASE}}
     workers = [daemon({**sections, 'redis': {'socket': way.path}}).wait_ready() for way in ways]
     failing_numbers = set(randomly.sample(range(TASKS), FAILING))
     tids, kills = [], {}
