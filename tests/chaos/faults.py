@@ -292,7 +292,7 @@ class Chaos:
         """At the end, Redis is killed and comes back as it was at the beginning."""
         if begins:
             fault.began = self._rig.server.remember()
-        elif not self._rig.server.forget(fault.began):
+        elif fault.began is None or not self._rig.server.forget(fault.began):
             self.done[fault.name] -= 1
 
     def _redis_stop(self, _, begins):
