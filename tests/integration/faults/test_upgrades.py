@@ -272,7 +272,10 @@ def test_second_stop(serve, queue, tasks):
     service.terminate()
     service.wait_ended(service.main)
     service.wait_ended(old)
-    assert queue.counter('released') == 1 and queue.counter('retried') == 0
+    assert service.daemon.log().count('returned to the queue') == 1
+    # the last claim of the new process, which was under way, may have brought it, and is handed back
+    assert queue.counter('released') in (1, 2) and queue.counter('retried') == 0
+    assert queue.redis.hlen(queue.running) == 0 and queue.redis.xlen(queue.go) == 1
 
 
 def test_stop_of_the_former_process_alone(serve, queue, tasks):
