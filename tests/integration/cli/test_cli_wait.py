@@ -52,11 +52,14 @@ def test_success_and_death(daemon, queue, start, wait_awaited, folder):
     assert waiting.error == ''
 
 
-def test_all_succeed(daemon, queue, start):
+def test_all_succeed(daemon, queue, start, folder, wait_awaited):
     """The exit status is 0 if all succeed; a task may be named twice, and by its label."""
     daemon().wait_ready()
-    [tid] = queue.add({'command': 'sleep 0.3', 'id': 'order 17', 'result_ttl': '1m'})
+    line, go = latch(folder)
+    [tid] = queue.add({'command': line, 'id': 'order 17', 'result_ttl': '1m'})
     waiting = start('wait', 'order 17', tid, tid)
+    wait_awaited()
+    go()
     assert waiting.ended() == 0
     rows = waiting.lines()
     assert [row[:4] for row in rows] == [[tid, 'succeeded', 'exit:0', '1']] * 3
