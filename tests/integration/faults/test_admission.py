@@ -221,7 +221,13 @@ def test_an_idle_worker_does_not_wake_up(start, client, queue, host):
     queue.add({'command': 'true'})
     wait_succeeded(queue, 1)
     wait_blocked(client)
-    pass_time(0.5)
+    looks = []
+
+    def settled():
+        looks.append(wakeups(worker.pid))
+        return len(looks) > 20 and looks[-1] == looks[-20]
+
+    wait_until(settled)
     before = wakeups(worker.pid)
     pass_time(3)
     assert wakeups(worker.pid) - before <= 3

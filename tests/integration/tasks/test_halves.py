@@ -6,7 +6,7 @@ import pytest
 
 from harness.batches import add, batched, numbers
 from harness.polling import wait_until
-from harness.short_leases import is_empty, pass_time, wait_empty
+from harness.short_leases import is_empty, wait_empty
 from harness.tasks import letters, wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -176,7 +176,8 @@ def test_status_counts_those_that_wait(daemon, queue, seen, latch):
     daemon({**halves_wait(queue, seen, latch.wait), 'queue': {'lease': '6s', 'concurrency': 1}}).wait_ready()
     wait_until(lambda: sizes(seen) == [4, 2])
     wait_until(lambda: [one['running'] for one in queue.worker_heartbeats().values()] == [4])
-    pass_time(2.5)  # more than a heartbeat
+    [former] = queue.redis.hvals(queue.workers)
+    wait_until(lambda: queue.redis.hvals(queue.workers) != [former])
     assert [one['running'] for one in queue.worker_heartbeats().values()] == [4]
     latch.open()
     wait_succeeded(queue, 4)
