@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -159,17 +160,21 @@ def test_many_upgrades_leave_nothing(serve, queue, client):
     service.wait_ended(service.pids[0])
 
     def state():
-        folder = f'/proc/{service.main}/fd'
-        names = sorted(os.readlink(f'{folder}/{fd}').split(':')[0].replace(str(service.main), 'PID')
-                       for fd in os.listdir(folder))
-        return names, processes.arguments(service.main)
+        """None while it still closes descriptors of former processes."""
+        process = Path(f'/proc/{service.main}')
+        try:
+            ended = any('Pid:\t-1' in info.read_text() for info in (process / 'fdinfo').iterdir())
+            names = sorted(os.readlink(fd).split(':')[0].replace(str(service.main), 'PID')
+                           for fd in (process / 'fd').iterdir())
+        except FileNotFoundError:
+            return None
+        return None if ended else (names, processes.arguments(service.main))
 
     def is_settled():
         return len(service.living()) == 1 and client.hlen(queue.workers) == 1
 
     wait_until(is_settled)
-    wait_until(lambda: 'pidfd' not in str(state()))
-    before = state()
+    before = wait_until(state)
     for _ in range(10):
         service.upgrade()
     wait_until(is_settled, message=service.daemon.log)
