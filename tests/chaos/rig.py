@@ -105,7 +105,7 @@ class Rig:
 
     def _sections(self, w):
         return merged(SHORT, {
-            'redis': self.ways[w].way(),
+            'redis': {'connect_timeout': '1s', 'command_timeout': '1s', **self.ways[w].way()},
             'queue': {'name': 'chaos', 'lease': f'{LEASE_S:g}s', 'concurrency': self._slots,
                       'max_crashes': MAX_CRASHES, 'history': HISTORY},
             'task': self._task(w),

@@ -153,7 +153,7 @@ def test_a_retry(daemon, start, queue, latches, wait_until):
 
 def test_a_lost_worker(daemon, start, queue, latches, wait_until):
     """If the worker dies, leat prints the output of the next one, whose fence is greater."""
-    config = {'queue': {'lease': '4s'}}
+    config = {'queue': {'lease': '8s'}}
     first = daemon(config).wait_ready()
     latch = latches()
     [tid] = queue.add({'command': f'echo $LEAT_FENCE; {latch.wait}'})

@@ -69,7 +69,7 @@ def test_it_asks(leat, queue):
 def test_workers_are_alive(leat, queue, daemon, late):
     """A living worker is named. With --force the queue goes, and the worker begins with a new one, at the latest
     after a lease."""
-    worker = daemon({'queue': {'lease': '2s'}, 'task': {'kill_grace': '300ms'}}).wait_ready()
+    worker = daemon({'queue': {'lease': '8s'}, 'task': {'kill_grace': '300ms'}}).wait_ready()
     assert leat('enqueue', 'true').returncode == 0
     wait_succeeded(queue, 1)
     refused = leat('destroy', 'emails', '--yes')

@@ -200,20 +200,20 @@ def test_refused(daemon, leat, queue):
 
 def test_worker_is_killed(daemon, start, queue, folder, wait_until):
     """If the worker dies, the command runs again elsewhere; leat says so, and prints its output."""
-    first = daemon({'queue': {'lease': '4s'}}).wait_ready()
+    first = daemon({'queue': {'lease': '8s'}}).wait_ready()
     run = start('run', f'[ -e {folder}/x ] && {{ echo $LEAT_FENCE; exit 9; }}; touch {folder}/x; '
                 f'echo $LEAT_FENCE; exec sleep 60')
     wait_until(lambda: run.out.endswith('\n'), 20)
     first.kill9()
     processes.end_orphans()
-    daemon({'queue': {'lease': '4s'}}).wait_ready()
+    daemon({'queue': {'lease': '8s'}}).wait_ready()
     assert run.ended() == 9
     assert len(run.out.splitlines()) == 2 and 'the previous worker was lost' in run.error
 
 
 def test_every_worker_is_killed(daemon, start, queue, wait_until):
     """After max_crashes lost workers the task is a dead letter with the cause crash."""
-    config = {'queue': {'lease': '4s', 'max_crashes': 1}}
+    config = {'queue': {'lease': '8s', 'max_crashes': 1}}
     first = daemon(config).wait_ready()
     run = start('run', 'echo begun; exec sleep 60')
     wait_until(lambda: run.out == 'begun\n', 20)

@@ -127,14 +127,14 @@ def test_expired(daemon, queue, start):
 
 def test_lost_worker(daemon, queue, start, wait_awaited, folder, wait_until):
     """If the worker is killed, the task runs again elsewhere and then ends."""
-    first = daemon({'queue': {'lease': '4s'}}).wait_ready()
+    first = daemon({'queue': {'lease': '8s'}}).wait_ready()
     [tid] = queue.add({'command': f'[ -e {folder}/x ] || {{ touch {folder}/x; sleep 60; }}'})
     wait_until(lambda: (folder / 'x').exists())
     waiting = start('wait', tid)
     wait_awaited()
     first.kill9()
     processes.end_orphans()
-    daemon({'queue': {'lease': '4s'}}).wait_ready()
+    daemon({'queue': {'lease': '8s'}}).wait_ready()
     assert waiting.ended() == 0
     assert waiting.lines()[0][:2] == [tid, 'succeeded']
 
@@ -243,11 +243,11 @@ def test_timeout(queue, leat):
     queue.register('w1')
     done, left = queue.add({'command': 'x', 'result_ttl': '1m'}, {'command': 'x'})
     queue.finish('w1', queue.begin('w1')[0])
-    result = leat('wait', '--timeout', '2', done, left)
+    result = leat('wait', '--timeout', '5', done, left)
     assert result.returncode == EX_TEMPFAIL
     assert result.stdout.startswith(done) and left not in result.stdout
-    assert result.stderr == 'leat: 1 of 2 tasks did not end within 2s\n'
-    result = leat('wait', '--timeout', '2s', '--all')
+    assert result.stderr == 'leat: 1 of 2 tasks did not end within 5s\n'
+    result = leat('wait', '--timeout', '5s', '--all')
     assert result.returncode == EX_TEMPFAIL
     assert '1 ready, 0 running, 0 retrying' in result.stderr
 
@@ -294,7 +294,7 @@ def test_silent_connection(queue, start, wait_awaited, proxy, through_proxy, wai
     """--timeout also counts while Redis is away."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x'})
-    waiting = start('wait', '--timeout', '2s', tid, config=through_proxy)
+    waiting = start('wait', '--timeout', '8s', tid, config=through_proxy)
     wait_awaited()
     proxy.refuse()
     assert waiting.ended() == EX_TEMPFAIL
@@ -364,7 +364,7 @@ def test_rights(daemon, queue, client, leat, command):
                            *['~' + key for key in queue.keys])
     done = leat(*command, config={'redis': {'user': 'all', 'password': 'a'}})
     assert done.returncode == (1 if '1-1' in command else 0), done.stderr
-    queue.add({'command': 'sleep 1'})
+    queue.add({'command': 'sleep 600'})
     done = leat(*command, config={'redis': {'user': 'some', 'password': 'b'}})
     assert done.returncode == (125 if command[0] == 'run' else 77) and 'ACL' in done.stderr, done.stderr
 
@@ -448,7 +448,7 @@ def test_no_task_can_start(queue, start, wait_until, pause_name, heartbeat, said
     queue.add({'command': 'true', 'id': 'x'})
     if pause_name:
         queue.gate(pause_name, True)
-    waiting = start('wait', '--timeout', '5s', 'x')
+    waiting = start('wait', '--timeout', '10m', 'x')
     wait_until(lambda: waiting.error, 10)
     assert said in waiting.error and len(waiting.error.splitlines()) == 1
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.daemon import merged
 from harness.polling import wait_until
 from harness.short_leases import SHORT
 from harness.tasks import wait_letters, wait_succeeded
@@ -61,7 +62,8 @@ def test_tasks_get_a_greater_token(daemon, queue, leat, folder):
     lines, mode = folder / 'lines', folder / 'mode'
     command = (f'echo "$LEAT_TASK $LEAT_FENCE" >>{lines}; '
                f'case $(cat {mode}) in fail) exit 1;; hang) exec sleep 1000;; esac')
-    config = {**SHORT, 'retry': {'base': '0', 'max_attempts': 1}, 'shutdown': {'drain': '0'}}
+    config = {**merged(SHORT, {'queue': {'lease': '60s'}}), 'retry': {'base': '0', 'max_attempts': 1},
+              'shutdown': {'drain': '0'}}
 
     def wait_lines(count):
         wait_until(lambda: lines.exists() and len(lines.read_text().splitlines()) >= count,

@@ -14,8 +14,8 @@ from harness.worker_locks import NOBODY, WorkerLocks, consumer_of, kill_with_tas
 
 LONG = {'queue': {'lease': '60s', 'scan': '10s', 'concurrency': 1}}
 RARE = {'queue': {'lease': '60s', 'scan': '10m', 'concurrency': 1}}  # only changes of the folder start a reclaim
-LEASE_S = 1.0
-SHORT = {'queue': {'lease': '1s', 'scan': '200ms', 'concurrency': 1}, 'task': {'kill_grace': '100ms'}}
+LEASE_S = 3.0
+SHORT = {'queue': {'lease': '3s', 'scan': '200ms', 'concurrency': 1}, 'task': {'kill_grace': '100ms'}}
 SOON_S = 10  # far less than the lease
 
 
@@ -188,7 +188,7 @@ def test_no_proof_no_reclaim(daemon, queue, heartbeats, worker_locks, late):
     """A free lock alone proves nothing, because the tasks may live: the lease must expire first. The lock
     file is useless by then, and is removed."""
     first = daemon(SHORT).wait_ready()
-    queue.add({'command': f'exec setsid -w {heartbeats.task(0.6)}'})
+    queue.add({'command': f'exec setsid -w {heartbeats.task(60)}'})
     heartbeats.wait_runs(1)
     consumer = consumer_of(first)
     killed = boot_s()
@@ -201,7 +201,7 @@ def test_no_proof_no_reclaim(daemon, queue, heartbeats, worker_locks, late):
     # the last renewal was at most a third of the lease before
     assert runs[1].first > killed + LEASE_S * 0.6 - late()
     assert 'reclaimed' not in second.log() and second.log().count('may still be running') == 1
-    wait_until(lambda: worker_locks.names() == set())
+    wait_until(lambda: worker_locks.names() == set(), 30 * LEASE_S)
     assert boot_s() > killed + 10 * LEASE_S
 
 

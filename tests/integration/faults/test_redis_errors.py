@@ -283,7 +283,7 @@ def test_stream_or_group_is_gone(daemon, queue, client, heartbeats, late, fault,
     run, at the latest one lease later; two runs of a task do not overlap."""
     worker = daemon().wait_ready()
     wait_blocked(client)
-    length = 2.5 if busy else 0
+    length = LEASE_S + 0.5 if busy else 0
     if busy:
         queue.add({'command': heartbeats.task(length, stubborn=True)})
         heartbeats.wait_runs(1)

@@ -482,9 +482,12 @@ def test_an_address_before_the_first_answer(daemon, redis_server, redis_servers,
 def test_many_reloads(daemon, queue):
     """Reloads in quick succession, with running tasks, neither leak descriptors nor lose a task."""
     worker = daemon().wait_ready()
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 1)
+    wait_blocked(queue.redis)
     before = open_files(worker.pid)
     for _ in range(40):
         queue.add(*[{'command': 'echo x'}] * 5)
         reload(worker, worker.sections)
-    wait_succeeded(queue, 200)
+    wait_succeeded(queue, 201)
     wait_until(lambda: open_files(worker.pid) == before)

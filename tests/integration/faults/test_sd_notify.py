@@ -36,9 +36,9 @@ def test_not_ready_before_an_answer(daemon, redis_server, manager):
     """While Redis neither answers nor refuses, the worker is not ready; as soon as the outage is known it is,
     with the outage in its status."""
     redis_server.stop()
+    began = time.monotonic()
     worker = daemon({'redis': {'connect_timeout': '1s', 'command_timeout': '1s'}},
                     env=manager.environment())
-    began = time.monotonic()
     manager.wait('READY')
     assert time.monotonic() - began > 0.8
     worker.wait_log('no session with Redis')

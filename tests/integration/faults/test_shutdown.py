@@ -94,7 +94,7 @@ def test_failures_count_while_stopping(daemon, queue, folder):
 def test_drain_deadline(daemon, queue, folder, late):
     """At the drain deadline tasks get TERM, after the grace KILL, and are requeued: no attempt is used, and
     they run elsewhere; the daemon exits in time with status 0."""
-    sections = {'shutdown': {'drain': '300ms'}, 'task': {'kill_grace': '2s'}}
+    sections = {'queue': {'lease': '30s'}, 'shutdown': {'drain': '300ms'}, 'task': {'kill_grace': '2s'}}
     worker = daemon(sections).wait_ready()
     polite = (f"trap 'echo got TERM >> {folder}/polite; exit 0' TERM; echo > {folder}/listens; "
               "sleep 60 & wait")

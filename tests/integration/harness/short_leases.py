@@ -7,13 +7,13 @@ from .polling import PATIENCE_S, wait_until
 
 HEARTBEAT = Path(__file__).with_name('heartbeat.py')
 
-LEASE_S, SCAN_S, GRACE_S = 2.0, 0.3, 0.3
+LEASE_S, SCAN_S, GRACE_S = 4.0, 0.3, 0.3  # a busy machine may stall for two seconds
 CPUCLOCK_SCHED = 2  # the clock of another process, as clock_getcpuclockid() gives it
-MARGIN_S = 0.1  # the daemon's margin for a lease of that length
+MARGIN_S = 0.2  # the daemon's margin for a lease of that length
 SHORT = {
-    'redis': {'connect_timeout': '1s', 'command_timeout': '1s', 'backoff_base': '50ms',
+    'redis': {'connect_timeout': '2s', 'command_timeout': '2s', 'backoff_base': '50ms',
               'backoff_cap': '400ms'},
-    'queue': {'lease': '2s', 'scan': '300ms', 'concurrency': 1},
+    'queue': {'lease': f'{LEASE_S:.0f}s', 'scan': '300ms', 'concurrency': 1},
     'task': {'kill_grace': '300ms'},
     'retry': {'base': '50ms', 'jitter': 'none'},
 }

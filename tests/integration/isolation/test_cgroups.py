@@ -68,7 +68,7 @@ def test_no_survivors(caged, queue, leat, group, survivors, end, counter):
     """At a timeout, a cancel or the end of a drain all processes of a task die, double-forked and in sessions
     of their own or not, before the outcome is sent."""
     worker = caged({'retry': {'max_attempts': 1}, 'shutdown': {'drain': 0}}).wait_ready()
-    fields = {'timeout': '5s'} if counter == 'dead' else {}
+    fields = {'timeout': '10s'} if counter == 'dead' else {}
     [tid] = queue.add({'command': survivors.command(), **fields})
     wait_file(survivors.path.with_name('survivors.all'))
     assert len(survivors.alive()) == COUNT

@@ -243,9 +243,9 @@ def test_lease_is_renewed(daemon, queue, folder, script):
 def test_cut_off_while_checking(daemon, queue, folder, proxy, through_proxy, script, heartbeats, late):
     """If the worker is cut off from Redis, the check is dead before the lease ends; after the repair it runs
     again with no attempt used."""
-    add_crashed(queue, lease=2000)
+    add_crashed(queue, lease=round(LEASE_S * 1000))
     says = f'[ -e {folder}/go ] && exit 1; exec {heartbeats.task(60, stubborn=True)}'
-    daemon({**through_proxy, 'queue': {'lease': '2s'}, **checked(script, says)}).wait_ready()
+    daemon({**through_proxy, 'queue': {'lease': f'{LEASE_S:.0f}s'}, **checked(script, says)}).wait_ready()
     heartbeats.wait_runs(1)
     (folder / 'go').touch()
     begun = boot_s()

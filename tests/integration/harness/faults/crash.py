@@ -17,7 +17,7 @@ REAPER = Path(__file__).with_name('reaper.py')
 SOON_S = 5.0  # far more than the guards of a dead daemon need
 CONFIG = {'queue': {'concurrency': 4}, 'retry': {'max_attempts': 2, 'base': '10ms', 'jitter': 'none'},
           'redis': {'backoff_base': '10ms', 'backoff_cap': '100ms'}, 'isolation': {'cgroup': 'off'}}
-RENEWED_S = 0.8  # more than a third of the lease
+RENEWED_S = 1.6  # more than a third of the lease
 LEFT_S = 60      # how long a descendant runs if nothing kills it
 BATCHED = 4
 
