@@ -151,6 +151,8 @@ local function change_one(q, to, id, token, due, changes)
     return 'same ' .. task.tid
   elseif to ~= q or differs then
     check_change(q, to, task, fields, is_postponed and 0 or due)
+  elseif not is_postponed then
+    leat.refuse_expired(q, task.expires, task.tid, due)
   end
   local new = changed_task(q, to, task, fields)
   whole_step(change_step, q, to, task, new, place, due)

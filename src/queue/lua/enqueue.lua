@@ -48,16 +48,22 @@ local function refuse_count(index)
 end
 leat.refuse_count = refuse_count
 
+-- Fails if the task expires before it is due. leat_claim dead-letters a task that is merely late, such as that of a
+-- repeated call.
+local function refuse_expired(q, expires, index, due)
+  expires = due > q.now and expires and tonumber(expires)
+  if expires and expires * 1000 <= due then
+    fail('REFUSED task ' .. index .. ': it expires before it is due, so it could never start')
+  end
+end
+leat.refuse_expired = refuse_expired
+
 -- Checks a task that is due at that time (ms; 0: now), before anything is written. Returns it as add_task takes
 -- it.
 local function make_item(q, fields, index, due)
   local item = check_fields(q, fields, index)
   item.due = due
-  -- leat_claim dead-letters a task that is merely late, such as that of a repeated call.
-  local expires = due > q.now and item.expires and tonumber(item.expires)
-  if expires and expires * 1000 <= due then
-    fail('REFUSED task ' .. index .. ': it expires before it is due, so it could never start')
-  end
+  refuse_expired(q, item.expires, index, due)
   return item
 end
 leat.make_item = make_item

@@ -247,6 +247,14 @@ def test_refused_changes(queue, other, place):
         refused(queue, 'expires before it is due', tid, fields={'expires': '1769860800'})
 
 
+def test_due_after_expiry(queue):
+    """Another due time alone may not make a task expire before it is due, as a producer may not."""
+    for options in {}, {'due': '+60000'}:
+        [tid] = queue.add(dict(PLAIN, expires=str(queue.redis.time()[0] + 3600)), **options)
+        refused(queue, 'expires before it is due', tid, due='+7200000')
+        assert queue.change(tid, due='+120000') == ['ok ' + tid]
+
+
 def test_signed(queue, other):
     """A signature covers all fields and the queue: such a task may only become due."""
     [tid] = queue.add(dict(PLAIN, signature='leat1:k:n:0'), due='+60000')
