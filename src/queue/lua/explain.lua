@@ -55,22 +55,26 @@ local function lane_holders(q, lane)
   return found
 end
 
--- How many lanes have their turn before that one, or nil: it has no task that can start, or is beyond LANES_SEEN.
+-- How many lanes have their turn before that one, or nil: it has no task that can start, or is beyond LANES_SEEN. A lane
+-- whose tasks were moved away keeps its turn until it comes, and does not count.
 local function lanes_before(q, lane)
-  for i, name in ipairs(redis.call('ZRANGE', q[LANES], '0', str(LANES_SEEN - 1))) do
+  local before = 0
+  for _, name in ipairs(redis.call('ZRANGE', q[LANES], '0', str(LANES_SEEN - 1))) do
     if name == lane then
-      return i - 1
+      return before
     end
+    before = before + (leat.lane_length(q, name) > 0 and 1 or 0)
   end
 end
 
--- lane: '' for tasks without one that wait like those of a lane. handed: how many of its tasks have had their turn.
+-- lane: '' for tasks without one that wait like those of a lane. handed: how many of its tasks have had their turn; nil
+-- for a task that has had its own, which waits for no other.
 local function add_lane(q, lane, handed, add)
   local spec, settings = leat.lane_spec(q, lane), leat.lane_settings(q, lane)
   local running = leat.lane_running(q, lane)
   add('lane', lane)
   add('lane_settings', settings)
-  add('lane_waiting', leat.lane_length(q, lane) + handed)
+  add('lane_waiting', handed and leat.lane_length(q, lane) + handed or 0)
   add('lane_running', running)
   add('lane_most', spec.most or 0)
   if spec.most and running >= spec.most then
@@ -80,7 +84,7 @@ local function add_lane(q, lane, handed, add)
     local left, next_ms = leat.peek_tokens(q, 't:' .. lane, spec.every_us, spec.burst)
     add('lane_next_ms', left < 1 and str(next_ms) or '0')
   end
-  local before = lanes_before(q, lane)
+  local before = handed and lanes_before(q, lane)
   if before then
     add('lanes_before', before)
   end
@@ -159,7 +163,7 @@ local function add_waiting(q, task, workers, add)
     add('lane_place', place)
   end
   if lane or place then
-    add_lane(q, lane or '', 0, add)
+    add_lane(q, lane or '', task.token:sub(1, 1) ~= 'g' and 0 or nil, add)
   end
 end
 

@@ -239,6 +239,15 @@ def test_turn_of_lanes(explain, queue, idle):
     assert 'this lane is next' in text_of(explain(first), 'lane-turn')
 
 
+def test_turn_of_moved_tasks(explain, queue, idle):
+    """A task that is next to start waits for no lane, and a lane whose last task was moved away delays none."""
+    moved, lane, other = (add(queue), *queue.add({**TASK, 'lane': 'a'}, {**TASK, 'lane': 'b'}))
+    assert queue.change(moved, fields={'lane': 'b'}) == ['ok ' + moved]
+    assert queue.change(lane, fields={'lane': 'b'}) == ['ok ' + lane]
+    assert 'lane-turn' not in explain(moved).reasons
+    assert explain(other).reasons['lane-turn']['lanes_before'] == 0
+
+
 def test_lanes_without_tasks(explain, queue, idle):
     """A lane with settings and without tasks is empty; a lane that nobody knows is unknown."""
     queue.conf_set('lane:archive', '1, 2')
