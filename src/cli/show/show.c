@@ -226,7 +226,8 @@ static int print_payload(const char *id, const struct redisReply *fields)
 
 /* How to print an ended task, and the exit status of that. */
 struct ended {
-    bool json;
+    const char *id;
+    bool json, payload;
     int status;
 };
 
@@ -235,6 +236,11 @@ static bool print_ended(void *context, const struct redisReply *row)
     struct ended *ended = context;
     struct buffer page = BUFFER_INIT;
 
+    if (ended->payload) {
+        cli_error("task %s has ended, and the history keeps no payloads", ended->id);
+        ended->status = SHOW_NOT_FOUND;
+        return false;
+    }
     if (ended->json) {
         ended->status = output_json(rows_json(row), true);
         return false;
@@ -246,14 +252,14 @@ static bool print_ended(void *context, const struct redisReply *row)
     return false;
 }
 
-/* The task is not in the queue. The history keeps no payloads. */
+/* The task is not in the queue. */
 static int show_ended(struct cli *cli, const char *id, const struct show_options *options)
 {
-    struct ended ended = {.json = options->json};
+    struct ended ended = {.id = id, .json = options->json, .payload = options->payload};
     bool found = false;
     int status = EX_OK;
 
-    if (!options->only_dead && !options->payload) {
+    if (!options->only_dead) {
         status = ended_find(cli, id, print_ended, &ended, &found);
     }
     if (found || status != EX_OK) {

@@ -245,6 +245,16 @@ def test_payload_alone(leat, queue):
     assert leat('show', '--payload', bare).returncode == NOT_FOUND
 
 
+def test_payload_of_an_ended_task(leat, queue):
+    """The history keeps no payload, and the message does not say that there is no such task."""
+    queue.register('w1:1:a', history=1000)
+    [tid] = queue.add({'command': 'x', 'payload': 'bytes'})
+    assert queue.call_off(tid) == ['cancelled']
+    shown = leat('show', '--payload', tid)
+    assert (shown.returncode, shown.stdout) == (NOT_FOUND, '')
+    assert shown.stderr == f'leat: task {tid} has ended, and the history keeps no payloads\n'
+
+
 def test_show_follows_the_cursor(leat, queue):
     """A task far back in the requeue stream is found, because the search goes page by page."""
     queue.register('w')
