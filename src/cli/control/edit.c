@@ -17,7 +17,7 @@ static const char help[] =
     "Usage: leat edit [OPTION]... ID\n"
     "Change fields of a waiting task, or its due time. ID is its id, or its label\n"
     "(--id). The other fields stay as they are. The task waits in a lane afterwards,\n"
-    "or until it is due. Signed tasks cannot be changed.\n"
+    "or until it is due. Of a signed task, only the due time can be changed.\n"
     "\n"
     "Options; those that leat enqueue has, too, have the same values:\n"
     "  --command TEXT       run this command\n"
