@@ -355,8 +355,10 @@ void lease_update(struct lease *lease, int64_t lease_ms)
 static void on_heartbeat(void *context)
 {
     struct lease *lease = context;
-    bool alive = session_is_up(lease->worker->session) ? lease->awaited == 0
-                                                       : session_has_answer(lease->worker->session);
+    /* a Redis that is slow, or away, is no reason to restart leatd: the session ends in time */
+    bool waits_on = session_is_up(lease->worker->session) && lease->awaited > 0 &&
+                    clock_boot_ns() >= lease_deadline(lease, lease->renew_sent_ns);
+    bool alive = session_has_answer(lease->worker->session) && !waits_on;
     renew(lease);
     lease->events.heartbeat_done(lease->events.context, alive);
 }

@@ -106,6 +106,18 @@ def test_watchdog(daemon, redis_server, client, manager, late, outage):
         redis_server.cont()
 
 
+def test_watchdog_while_redis_is_slow(daemon, redis_server, manager):
+    """The worker also feeds the watchdog while it waits for an answer for longer than the watchdog's period."""
+    worker = daemon({'redis': {'command_timeout': '2m'}, 'queue': {'lease': '15m'}},
+                    env=manager.environment(1_000_000)).wait_ready()
+    manager.wait('WATCHDOG')
+    redis_server.stop()
+    before = len(manager.having('WATCHDOG'))
+    manager.wait('WATCHDOG', before + 5)
+    assert 'no session' not in worker.log()
+    redis_server.cont()
+
+
 def test_watchdog_starves(daemon, manager):
     """A worker whose loop does not run feeds no watchdog."""
     worker = daemon(env=manager.environment(600_000)).wait_ready()
