@@ -24,9 +24,11 @@ struct join {
     int64_t register_sent_ns;
     const int64_t *old_clients; /* the owner's */
     size_t old_count;
+    int64_t timeout_ms;
     char run_id[48];      /* of the server */
     char replid[48];      /* of its data */
     char old_run_id[48];  /* of the server of the last registration */
+    bool same;            /* see join_found_same */
     bool warned_of_moves; /* warn_about_moves has logged its warning */
     char warned[200];     /* the last warnings about the server, so that each is logged once */
 };
@@ -56,8 +58,7 @@ static bool check(struct join *join, const struct redisReply *reply, int malform
 static void send_command(struct join *join, connection_callback *callback)
 {
     struct worker_context *worker = join->worker;
-    if (connection_send(join->connection, &worker->command,
-                        worker->config->redis.command_timeout_ms, callback, join)) {
+    if (connection_send(join->connection, &worker->command, join->timeout_ms, callback, join)) {
         fail(join, REDIS_ERROR_LOST, "cannot send a command");
     }
 }
@@ -198,10 +199,10 @@ static void warn_about_moves(struct join *join, const struct server_info *server
  * was restarted, or another server, has given the client ids to other clients. */
 static void kill_clients(struct join *join, const struct server_info *server)
 {
-    bool same = strcmp(server->run_id, join->old_run_id) == 0;
+    join->same = strcmp(server->run_id, join->old_run_id) == 0;
     memcpy(join->run_id, server->run_id, sizeof join->run_id);
     memcpy(join->replid, server->replid, sizeof join->replid);
-    for (size_t i = 0; same && i < join->old_count; i++) {
+    for (size_t i = 0; join->same && i < join->old_count; i++) {
         if (join->old_clients[i] >= 0) {
             server_kill_client(&join->worker->command, join->old_clients[i]);
             send_command(join, NULL);
@@ -235,8 +236,9 @@ static void on_info(void *context, const struct redisReply *reply)
     }
 }
 
-void join_start(struct join *join, const int64_t *old_clients, size_t count)
+void join_start(struct join *join, const int64_t *old_clients, size_t count, int64_t timeout_ms)
 {
+    join->timeout_ms = timeout_ms;
     join->old_clients = old_clients;
     join->old_count = count;
     server_info(&join->worker->command);
@@ -251,6 +253,11 @@ struct join *join_new(struct worker_context *worker, struct connection *connecti
         *join = (struct join){.worker = worker, .connection = connection, .events = *events};
     }
     return join;
+}
+
+bool join_found_same(const struct join *join)
+{
+    return join->same;
 }
 
 const char *join_replid(const struct join *join)

@@ -7,6 +7,7 @@
 #ifndef LEAT_DAEMON_SESSION_JOIN_H
 #define LEAT_DAEMON_SESSION_JOIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,12 +31,15 @@ struct join_events {
 struct join *join_new(struct worker_context *worker, struct connection *connection,
                       const struct join_events *events);
 
+/* Whether the server that joined last is the one that joined before it, and was not restarted. */
+bool join_found_same(const struct join *join);
+
 /* The replication id of the data of the server that joined last; "" if it has none. */
 const char *join_replid(const struct join *join);
 void join_free(struct join *join);
 
-/* Starts. old_clients: CLIENT IDs of former connections, or −1; not copied. `joined` or `failed`
- * follows, unless the connection closes. */
-void join_start(struct join *join, const int64_t *old_clients, size_t count);
+/* Starts. old_clients: CLIENT IDs of former connections, or −1; not copied. timeout_ms: of each
+ * answer. `joined` or `failed` follows, unless the connection closes. */
+void join_start(struct join *join, const int64_t *old_clients, size_t count, int64_t timeout_ms);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
 #include "base/timer.h"
+#include "base/units.h"
 #include "config/lease_rule.h"
 #include "daemon/session/join.h"
 #include "daemon/session/server.h"
@@ -22,8 +23,9 @@
 #include "redis/server_command.h"
 
 #define UNBLOCK_REPEAT_S 0.01
-#define SOONEST_S 0.02 /* after errors that a new registration mends at once */
-#define STABLE_MS 1000 /* shorter sessions do not reset the failure count */
+#define SOONEST_S 0.02               /* after errors that a new registration mends at once */
+#define STABLE_MS 1000               /* shorter sessions do not reset the failure count */
+#define PATIENCE_MS (60 * 60 * 1000) /* how long a slow server gets more time for its answers */
 
 enum session_state {
     SESSION_CLOSED,      /* waiting for the next try */
@@ -57,6 +59,9 @@ struct session {
     bool was_up;          /* at least once */
     bool outage;          /* the log says that there is no session */
     unsigned logged;      /* errors logged in this outage, as 1 << error */
+    bool late;            /* an answer has not come in time since the last registration */
+    unsigned patience;    /* how often the time for an answer was doubled */
+    int64_t patient_ns;   /* when it was doubled last */
     bool answered;        /* see session_has_answer */
     bool moved;           /* the server has changed, which is no failure */
     bool blocked;         /* a blocking read is pending */
@@ -69,6 +74,54 @@ struct session {
 };
 
 static void listen_for_wakeups(struct session *session);
+
+/* ---- how long to wait for answers ---- */
+
+static bool is_patient(const struct session *session)
+{
+    return session->patience > 0 &&
+           clock_boot_ns() - session->patient_ns < PATIENCE_MS * CLOCK_NS_PER_MS;
+}
+
+/* A server that does not answer until the next heartbeat counts as lost, so that there is time
+ * to reconnect before the lease ends. */
+static int64_t reply_timeout_ms(const struct session *session)
+{
+    int64_t most_ms = lease_rule_heartbeat_ms(session->worker->lease_ms);
+    int64_t timeout_ms = session->worker->config->redis.command_timeout_ms;
+    for (unsigned i = is_patient(session) ? session->patience : 0; i > 0 && timeout_ms < most_ms;
+         i--) {
+        timeout_ms *= 2;
+    }
+    return timeout_ms < most_ms ? timeout_ms : most_ms;
+}
+
+/* After a late answer. If the same server runs on, it was busy: with a large task, or on a starved
+ * host. All that it did for the answer was in vain, and it has to do it again. Without more time
+ * for that, this would go on as long as it is slow. */
+static void be_patient(struct session *session)
+{
+    char former[48], longer[48];
+    int64_t former_ms = reply_timeout_ms(session);
+    session->patience = is_patient(session) ? session->patience : 0;
+    session->patient_ns = clock_boot_ns();
+    session->patience++;
+    int64_t longer_ms = reply_timeout_ms(session);
+    units_format_duration(former_ms, former, sizeof former);
+    units_format_duration(longer_ms, longer, sizeof longer);
+    if (longer_ms > former_ms) {
+        log_text(LOG_WARNING,
+                 "Redis was busy for longer than %s: from now on, waiting up to %s for an answer; "
+                 "if this comes often, raise [redis] command_timeout",
+                 former, longer);
+    } else {
+        session->patience--;
+        log_text(LOG_WARNING,
+                 "Redis was busy for longer than %s, a third of the queue's lease; if this comes "
+                 "again, set a longer lease with leat conf, or lower [queue] max_task",
+                 former);
+    }
+}
 
 /* ---- failing and trying again ---- */
 
@@ -181,8 +234,9 @@ bool session_check(struct session *session, const struct redisReply *reply, int 
 static void on_lost(void *context, struct connection *connection, enum redis_error error,
                     const char *why)
 {
-    (void)connection;
-    session_recover(context, error, why);
+    struct session *session = context;
+    session->late |= connection_is_late(connection);
+    session_recover(session, error, why);
 }
 
 /* ---- joining ---- */
@@ -196,6 +250,12 @@ static void on_joined(void *context, const struct queue_renew_reply *reply, int6
                   session->worker->consumer);
     }
     session->state = SESSION_UP;
+    if (session->late && join_found_same(session->join)) {
+        be_patient(session);
+    } else if (!join_found_same(session->join)) {
+        session->patience = 0;
+    }
+    session->late = false;
     server_registered(session->server, join_replid(session->join));
     session->up_ns = clock_boot_ns();
     session->outage = false;
@@ -232,7 +292,11 @@ static void on_up(void *context, struct connection *connection)
         return;
     }
     session->state = SESSION_JOINING;
-    join_start(session->join, session->old_clients, CONNECTIONS);
+    /* the registration is what renews the leases, so a third of them is no limit here */
+    int64_t timeout_ms = reply_timeout_ms(session);
+    int64_t least_ms = session->worker->config->redis.command_timeout_ms;
+    join_start(session->join, session->old_clients, CONNECTIONS,
+               timeout_ms > least_ms ? timeout_ms : least_ms);
 }
 
 static void on_server(void *context)
@@ -296,15 +360,6 @@ static void on_wakeup(void *context, const struct redisReply *reply)
 
 /* ---- commands ---- */
 
-/* A server that does not answer until the next heartbeat counts as lost, so that there is time
- * to reconnect before the lease ends. */
-static int64_t reply_timeout_ms(const struct session *session)
-{
-    int64_t most_ms = lease_rule_heartbeat_ms(session->worker->lease_ms);
-    int64_t timeout_ms = session->worker->config->redis.command_timeout_ms;
-    return timeout_ms < most_ms ? timeout_ms : most_ms;
-}
-
 static int send_on(struct session *session, int connection, int64_t timeout_ms,
                    connection_callback *callback, void *context)
 {
@@ -367,6 +422,7 @@ static void on_unblock(void *context)
         session->unblock_ns = clock_boot_ns();
     } else if (clock_boot_ns() - session->unblock_ns >
                reply_timeout_ms(session) * CLOCK_NS_PER_MS) {
+        session->late = true;
         session_recover(session, REDIS_ERROR_LOST, "the blocking read does not end");
     } else if (arrived == 0) {
         server_unblock(&session->worker->command, connection_client_id(session->connections[WORK]));

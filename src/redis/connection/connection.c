@@ -42,6 +42,7 @@ struct connection {
     struct lookup *lookup; /* running, or NULL */
     struct pending pending;
     bool subscribed; /* the oldest pending command gets every message */
+    bool late;       /* see connection_is_late */
     int64_t client_id;
 
     struct timer deadline; /* for connecting, then for the pending commands */
@@ -188,6 +189,7 @@ static void on_deadline(void *context)
         tls_explain(&connection->redis->c, detail, sizeof detail)) {
         (void)snprintf(detail, sizeof detail, "no answer within %s", duration);
     }
+    connection->late = up;
     fail(connection, REDIS_ERROR_LOST, up ? "waiting for" : "connecting to", detail);
 }
 
@@ -439,7 +441,7 @@ void connection_open(struct connection *connection)
     const struct config_redis *config = connection->config;
     connection->state = CONNECTING;
     connection->client_id = -1;
-    connection->subscribed = false;
+    connection->subscribed = connection->late = false;
     arm(connection, clock_boot_ns() + config->connect_timeout_ms * CLOCK_NS_PER_MS);
     ev_prepare_start(connection->loop, &connection->flush);
     if (config->socket || !lookup_is_needed(config->host)) {
@@ -487,6 +489,11 @@ struct connection *connection_new(struct ev_loop *loop, const struct config_redi
 bool connection_is_up(const struct connection *connection)
 {
     return connection->state == UP;
+}
+
+bool connection_is_late(const struct connection *connection)
+{
+    return connection->late;
 }
 
 int64_t connection_client_id(const struct connection *connection)

@@ -57,6 +57,10 @@ int connection_subscribe(struct connection *connection, struct command *command,
 
 bool connection_is_up(const struct connection *connection);
 
+/* Whether an open connection was lost because an answer was late. Valid from `lost` until the next
+ * open. */
+bool connection_is_late(const struct connection *connection);
+
 /* How many bytes of an unfinished answer have arrived. The number changes as long as a long answer
  * is on its way. */
 size_t connection_arrived(const struct connection *connection);

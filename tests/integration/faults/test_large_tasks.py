@@ -10,14 +10,16 @@ from harness.short_leases import wait_blocked
 from harness.tasks import wait_file, wait_succeeded
 
 MIB = 1 << 20
+LARGE_PIECE = 16384  # bytes of which an answer without a task has fewer
 BIG = b'b' * (20 * MIB)  # more than a call moves
 
 
 class SlowLink:
-    """A unix socket in front of another; what comes back from there passes at some bytes per second."""
+    """A unix socket in front of another; what comes back from there passes at some bytes per second, or each large
+    answer comes after some seconds of silence."""
 
-    def __init__(self, path, target, rate):
-        self.path, self.target, self.rate = str(path), target, rate
+    def __init__(self, path, target, rate=None, silence=0):
+        self.path, self.target, self.rate, self.silence = str(path), target, rate, silence
         self.passed = 0  # bytes of the largest piece of data that has passed without a pause
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self.path)
@@ -39,12 +41,16 @@ class SlowLink:
             far = socket.socket(socket.AF_UNIX)
             far.connect(self.target)
             self._sockets += [near, far]
-            self._start(self._pump, near, far, None)
-            self._start(self._pump, far, near, self.rate)
+            self._start(self._pump, near, far, None, 0)
+            self._start(self._pump, far, near, self.rate, self.silence)
 
-    def _pump(self, source, target, rate):
+    def _pump(self, source, target, rate, silence):
+        before = 0
         try:
             while data := source.recv(65536):
+                if before < LARGE_PIECE <= len(data):
+                    self.closed.wait(silence)
+                before = len(data)
                 target.sendall(data)
                 if rate:
                     self.passed = max(self.passed, len(data))
@@ -79,11 +85,31 @@ def test_a_transfer_longer_than_the_timeout(daemon, queue, client, slow_link, fo
     one.wait_ready()
     wait_blocked(client)
     queue.add({'command': f'wc -c > {folder}/out', 'payload': b'x' * (8 * MIB)})
-    wait_until(lambda: slow_link.passed > 16384, message='the transfer has begun')
+    wait_until(lambda: slow_link.passed > LARGE_PIECE, message='the transfer has begun')
     client.xadd(queue.bell, {'why': 'lanes'})
     wait_succeeded(queue, 1)
     assert wait_file(folder / 'out').split() == [b'%d' % (8 * MIB)]
     assert 'no session' not in one.log()
+
+
+def test_claims_slower_than_the_timeout(daemon, queue, client, folder, redis_server):
+    """A claim for which Redis takes longer than command_timeout gets more time, until it is answered. A Redis that
+    hangs is still noticed."""
+    link = SlowLink(folder / 'slow.sock', redis_server.socket, silence=3)
+    try:
+        one = daemon({'redis': {'socket': link.path, 'command_timeout': '1s'}, 'queue': {'lease': '20s'},
+                      'task': {'kill_grace': '2s'}}).wait_ready()
+        queue.add({'command': f'wc -c >> {folder}/out', 'payload': b'x' * MIB})
+        wait_succeeded(queue, 1, 60)
+        assert wait_file(folder / 'out').split() == [b'%d' % MIB]
+        assert 'Redis was busy for longer than 2s: from now on, waiting up to 4s' in one.log()
+        wait_blocked(client)
+        losses = one.log().count('no session with Redis')
+        redis_server.stop()
+        wait_until(lambda: one.log().count('no session with Redis') > losses, 60)
+        redis_server.cont()
+    finally:
+        link.close()
 
 
 def test_many_large_tasks_end_together(daemon, queue, client):

@@ -148,6 +148,7 @@ static void gives_up_on_a_silent_server(void **state)
     run_until(trial, &trial->losts, 1);
     assert_in_range(clock_boot_ns() - begun_ns, 150 * CLOCK_NS_PER_MS, 30 * CLOCK_NS_PER_S);
     assert_lost(trial, REDIS_ERROR_LOST, "no answer within 150ms");
+    assert_false(connection_is_late(trial->connection));
     (void)close(fd); /* nothing was written */
 }
 

@@ -70,6 +70,7 @@ static void ends_with_the_deadline_of_a_command(void **state)
     assert_int_equal(trial->nulls, 2);
     assert_int_equal(trial->error, REDIS_ERROR_LOST);
     assert_non_null(strstr(trial->why, "no answer within 200ms"));
+    assert_true(connection_is_late(trial->connection));
     run_a_while(trial);
     assert_int_equal(trial->losts, 1);
     assert_int_equal(trial->replies, 1);
