@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -49,7 +51,8 @@ int listener_parse(const char *text, struct listener_address *address)
     if (strncmp(text, UNIX_PREFIX, sizeof UNIX_PREFIX - 1) == 0) {
         return parse_path(text + sizeof UNIX_PREFIX - 1, address);
     }
-    if (size == 0 || colon[1] == '\0') {
+    /* getaddrinfo takes a larger port, and drops its upper bits */
+    if (size == 0 || colon[1] == '\0' || strtoul(colon + 1, NULL, 10) > UINT16_MAX) {
         return -1;
     }
     (void)snprintf(host, sizeof host, "%.*s", (int)(bracketed ? size - 2 : size), text + bracketed);

@@ -216,6 +216,7 @@ def test_the_command_line(board):
     """Wrong options are refused with 64 and the reason; without a queue to show, or with one that has no
     file, the board ends with 78."""
     for words, text in (('--listen localhost', 'invalid address'), ('--listen name:80', 'invalid address'),
+                        ('--listen 127.0.0.1:65536', 'invalid address'),
                         ('--listen', 'needs a value'), ('x', "unexpected operand 'x'"),
                         ('--x', 'unknown option'), ('-q ../x', 'invalid queue'),
                         ('--url --listen unix:/x', 'no address')):
