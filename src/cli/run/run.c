@@ -114,7 +114,8 @@ int run_status(const struct result *result, char *text, size_t size)
         number = exit_number(result->status);
         return number > 0 ? number : EX_OK;
     case RESULT_CANCELLED:
-        (void)snprintf(text, size, "cancelled");
+        (void)snprintf(text, size, "cancelled%s%.*s", result->reason.size > 0 ? ": " : "",
+                       (int)result->reason.size, result->reason.data);
         return RUN_CANCELLED;
     case RESULT_DEAD:
         if (!bytes_equal(result->cause, "exit")) {

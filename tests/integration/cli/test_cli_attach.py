@@ -6,6 +6,7 @@ import pytest
 
 from harness import processes
 from harness.functions.results import follow, key_of, wait_result
+from harness.queue import Queue
 from harness.tasks import wait_letters
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -369,3 +370,14 @@ def test_cancelled(daemon, start, queue, latches, wait_until):
     wait_until(lambda: attach.out == 'one\n', 20)
     queue.call('cancel', queue.group, 1, tid, '')
     assert attach.ended() == CANCELLED and attach.error.endswith(': cancelled\n')
+
+
+def test_moved(leat, queue):
+    """leat says where a task is that was moved to another queue."""
+    other = Queue(queue.redis, 'mails').load()
+    other.register('v1')
+    [tid] = queue.add({'command': 'true', 'result_ttl': '1h'})
+    [state] = queue.change(tid, to=other)
+    attach = leat('attach', tid)
+    assert attach.returncode == CANCELLED
+    assert attach.stderr == f'leat: task {tid}: cancelled: moved to mails as {state.split()[1]}\n'
