@@ -29,7 +29,7 @@ static const char help[] =
     "Exit codes:\n"
     "  0   every task was cancelled, or its worker was asked to stop it\n"
     "  64  wrong usage\n"
-    "  66  a task was not found\n" CLI_EXITS;
+    "  66  a task was not found, or stdin cannot be read\n" CLI_EXITS;
 
 static const struct target_answer answers[] = {
     {"cancelled", "cancelled", "cancelled", .acted = true},

@@ -48,7 +48,7 @@ static const char help[] =
     "      wait_replicas\n"
     "  64  wrong usage\n"
     "  65  the task was refused and is not in the queue\n"
-    "  66  FILE or the key cannot be read\n"
+    "  66  FILE, the payload or the key cannot be read\n"
     "  69  Redis cannot be reached\n"
     "  74  the ids cannot be written\n"
     "  75  the queue is full or Redis is busy; try again later\n"
