@@ -38,7 +38,8 @@ def test_junk_is_summed_up_in_the_log(daemon, queue, kind):
     """Thousands of entries that cannot run write some records a second, which count all of them, have the last
     reason, and say what to do. Those of a task that ran are all written, and its dead letter stays."""
     count = 300 if kind == 'too long' else ENTRIES
-    worker = daemon({'dead': {'keep_number': 20}, 'retry': {'max_attempts': 1}}).wait_ready()
+    worker = daemon({'queue': {'lease': '60s'}, 'dead': {'keep_number': 20}, 'retry': {'max_attempts': 1}})
+    worker.wait_ready()
     ran = queue.add(*[{'command': 'exit 7'}] * 20)
     wait_letters(queue, 20)
     flood(queue, JUNK[kind], count)
@@ -60,7 +61,7 @@ def test_junk_is_summed_up_in_the_log(daemon, queue, kind):
 
 def test_what_is_lowered_is_summed_up(daemon, queue):
     """The same for records about tasks that ask for too much, which run."""
-    worker = daemon({'task': {'timeout_max': '30s'}, 'queue': {'concurrency': 8}}).wait_ready()
+    worker = daemon({'task': {'timeout_max': '30s'}, 'queue': {'concurrency': 8, 'lease': '60s'}}).wait_ready()
     flood(queue, {'command': ':', 'timeout': '0'}, 300)
     wait_succeeded(queue, 300)
     worker.terminate()

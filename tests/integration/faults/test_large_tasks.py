@@ -114,8 +114,9 @@ def test_claims_slower_than_the_timeout(daemon, queue, client, folder, redis_ser
 
 def test_many_large_tasks_end_together(daemon, queue, client):
     """Large tasks that a stop returns at once go back in several calls, and no outcome is refused."""
-    one = daemon({'queue': {'concurrency': 3, 'lease': '60s'}, 'shutdown': {'drain': '10ms'},
-                  'task': {'kill_grace': '100ms'}}).wait_ready()
+    # the stop waits for the grace, and 5 s, until Redis has taken what it returns
+    one = daemon({'queue': {'concurrency': 3, 'lease': '5m'}, 'shutdown': {'drain': '10ms'},
+                  'task': {'kill_grace': '1m'}}).wait_ready()
     for _ in range(3):
         client.xadd(queue.stream, {'command': 'sleep 1000', 'payload': BIG})
     wait_until(lambda: client.hlen(queue.running) == 3)

@@ -35,8 +35,10 @@ def test_quick_tasks_go_on_after_the_loss_of_a_worker(daemon, queue, folder, lat
     lost.kill9() if proved else lost.kill9_unguarded()
     latch.open()
     wait_until(lambda: queue.counter('succeeded') == LOST + QUICK, 120, other.log)
-    started = [line.split() for line in (folder / 'started').read_text().splitlines()]
-    waits = [(int(ms) - due[tid]) / 1000 for tid, ms in started]
+    started = {}  # a task whose worker stalls may run again
+    for line in (folder / 'started').read_text().splitlines():
+        started.setdefault(*line.split())
+    waits = [(int(ms) - due[tid]) / 1000 for tid, ms in started.items()]
     print(f'waits: median {statistics.median(waits):.3f} s, worst {max(waits):.3f} s')
     assert len(waits) == QUICK and queue.counter('crashes') == LOST
     assert statistics.median(waits) <= 0.5 + late.start() and max(waits) <= 4 + late.start()

@@ -126,7 +126,7 @@ def test_leases_after_a_step_back(queue, wall):
     """The lease of a worker that is gone ends one lease after the clock was set back, and not when the clock is
     where it was. A worker that is there loses nothing."""
     for name in ('gone', 'there', 'other'):
-        queue.register(name, lease=1000)
+        queue.register(name, lease=5000)
     queue.add(*[{'command': 'true'}] * 2)
     [lost], [kept] = queue.begin('gone'), queue.begin('there')
     wall.set(-HOUR_S)

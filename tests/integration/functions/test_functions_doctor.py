@@ -246,7 +246,7 @@ def test_reclaiming_counts_crashes(queue):
 
 def test_a_consumer_without_a_heartbeat(queue, wait_until):
     """A consumer that read the stream by hand and never sent a heartbeat is judged by the group's idle time."""
-    queue.register('w1', lease=1000)
+    queue.register('w1', lease=5000)
     [tid] = queue.add({'command': 'true'})
     queue.block('someone')
     assert Doctor(queue).look() == []

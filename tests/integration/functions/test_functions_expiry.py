@@ -4,7 +4,7 @@ import pytest
 from harness.functions import invariants
 from harness.queue import pairs, text
 
-SOON_MS = 400
+SOON_MS = 3000  # what comes before must be done by then, also on a busy machine
 
 
 @pytest.fixture(autouse=True)

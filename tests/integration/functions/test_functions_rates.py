@@ -83,7 +83,8 @@ def assert_rate(drive, seconds, rate, burst, lane=None):
     first = min(at for at, of in drive.starts if lane in (None, of))
     assert drive.within(first, first + 1, lane) <= burst + late + 1
     whole = drive.within(first + 500, first + 500 + seconds * 1000, lane)
-    assert whole <= 1.05 * rate * seconds + 1, whole
+    # tokens from before may be taken in it if the machine was busy
+    assert whole <= rate * (1.05 * seconds + drive.slept_s) + 1, (whole, drive.slept_s)
     assert whole >= rate * (0.95 * seconds - drive.slept_s) - 1, (whole, drive.slept_s)
     assert drive.within(first, first + seconds * 1000, lane) <= burst + late + rate * seconds * 1.05 + 1
 
@@ -123,13 +124,13 @@ def test_many_workers_do_not_all_ask_at_each_token(queue, gone):
 def test_a_full_worker_does_not_reserve_a_token(queue):
     """A worker that has all the tasks that it asked for is told of the next token, and so is a worker that
     waits with room."""
-    queue.conf_set('rate', '5/s')
+    queue.conf_set('rate', '1.25/s')
     fill(queue, 20)
     full = queue.claim('w1', 1)
     assert len(full['tasks']) == 1
     replies = [queue.claim('w2', 1) for _ in range(4)]
     assert [reply['why'] for reply in replies] == ['rate'] * 4
-    times = [round((reply['closed'] - full['closed']) / 200) for reply in replies]
+    times = [round((reply['closed'] - full['closed']) / 800) for reply in replies]
     assert times == [0, 0, 0, 1] and queue.claim('w1', 0)['closed'] == full['closed']
 
 
@@ -143,7 +144,7 @@ def test_a_rate_counts_all_kinds_of_tasks(queue):
     drive = Drive(queue).run(3)
     first = drive.starts[0][0] + 500
     whole = drive.within(first, first + 2000)
-    assert 95 - 50 * drive.slept_s <= whole <= 105, (whole, drive.slept_s)
+    assert 95 - 50 * drive.slept_s <= whole <= 105 + 50 * drive.slept_s, (whole, drive.slept_s)
     counts = Counter(lane for _, lane in drive.starts)
     assert abs(counts['a'] - counts['']) <= 3
 
