@@ -187,6 +187,11 @@ static int read_more(struct input *input)
     if (got < 0) {
         return -1;
     }
+    /* a signal to the whole pipeline ends the writer, too, maybe within a line */
+    if (got == 0 && interrupt_came()) {
+        errno = EINTR;
+        return -1;
+    }
     input->text.size += (size_t)got;
     input->bytes += (uint64_t)got;
     input->ended = got == 0;

@@ -235,6 +235,21 @@ def test_interrupt_within_a_line(folder, base_config, queue, wait_until):
     assert commands(queue) == ['echo a']
 
 
+def test_interrupt_with_the_producer(folder, base_config, queue, wait_until):
+    """Ctrl-C in a shell also ends the program that writes the lines: its unfinished last line is not enqueued."""
+    path = write_config(folder / 'x.ini', base_config)
+    with subprocess.Popen([program('leat'), '-c', str(path), 'enqueue', '--file', '-'],
+                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        process.stdin.write(b'echo a\necho')
+        process.stdin.flush()
+        wait_until(lambda: len(queue.entries('stream')) == 1, 20, 'the first line is enqueued')
+        process.send_signal(signal.SIGINT)
+        process.stdin.close()
+        assert process.wait(120) == 130
+        assert b'1 task enqueued' in process.stderr.read()
+    assert commands(queue) == ['echo a']
+
+
 def cpu_of_a_line(path, folder, size):
     """The CPU time (s) that leat takes to read one line of that many bytes, which workers would refuse."""
     with open(folder / 'line', 'wb') as file:
