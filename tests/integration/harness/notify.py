@@ -1,13 +1,16 @@
 """The service manager's end of sd_notify: a datagram socket."""
 import os
+import select
 import socket
 import struct
+import threading
 
 from .polling import PATIENCE_S, wait_until
 
 
 class NotifySocket:
-    """messages has all messages so far: [{NAME: value}]; senders the process ids of those who sent them."""
+    """messages has all messages so far: [{NAME: value}]; senders the process ids of those who sent them. A thread
+    reads them: the kernel keeps only some for a reader, and then leatd waits until one is read."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -16,20 +19,29 @@ class NotifySocket:
         self._socket.bind(self.path)
         os.chmod(self.path, 0o777)
         self.messages, self.senders = [], []
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self):
+        while not self._ended.is_set():
+            if select.select([self._socket], [], [], 0.1)[0]:
+                self.poll()
 
     def environment(self, watchdog_usec=None):
         extra = {'WATCHDOG_USEC': str(watchdog_usec)} if watchdog_usec else {}
         return {'NOTIFY_SOCKET': self.path, **extra}
 
     def poll(self):
-        while True:
-            try:
-                data, credentials, _, _ = self._socket.recvmsg(65536, socket.CMSG_SPACE(struct.calcsize('3i')))
-            except BlockingIOError:
-                return self.messages
-            lines = data.decode().splitlines()
-            self.senders.append(struct.unpack('3i', credentials[0][2])[0])
-            self.messages.append(dict(line.split('=', 1) for line in lines))
+        with self._lock:
+            while True:
+                try:
+                    data, credentials, _, _ = self._socket.recvmsg(65536, socket.CMSG_SPACE(struct.calcsize('3i')))
+                except BlockingIOError:
+                    return self.messages
+                lines = data.decode().splitlines()
+                self.senders.append(struct.unpack('3i', credentials[0][2])[0])
+                self.messages.append(dict(line.split('=', 1) for line in lines))
 
     def having(self, name):
         """The values of a variable, in order."""
@@ -41,4 +53,6 @@ class NotifySocket:
         return self.having(name)
 
     def close(self):
+        self._ended.set()
+        self._thread.join()
         self._socket.close()

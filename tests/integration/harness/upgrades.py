@@ -67,8 +67,7 @@ class Service:
         return self.reasons()[-1]
 
     def reasons(self):
-        """Why upgrades have failed so far. Reads the notifications, too: leatd waits if nobody does."""
-        self.manager.poll()
+        """Why upgrades have failed so far."""
         return re.findall(r'(?:no upgrade|upgrade to \S+ failed): (.*)', self.daemon.log())
 
     def wait_ended(self, pid):
