@@ -74,8 +74,6 @@ def test_show_and_explain(leat, queue, ran):
         assert re.search(f'^{line}$', page, re.M), page
     assert json.loads(leat('show', '--json', ran['again']).stdout)['attempts'] == 2
     assert 'letter' in leat('show', ran['killed']).stdout
-    done = leat('show', '--payload', ran['good'])
-    assert (done.returncode, done.stdout) == (1, '') and 'no task' in done.stderr
     for name, verdict, code in (('good', 'succeeded', 0), ('late', 'cancelled', 1), ('bad', 'dead', 1)):
         done = leat('explain', ran[name])
         assert (done.returncode, done.stdout.splitlines()[0]) == (code, f'task {ran[name]}: {verdict}')
