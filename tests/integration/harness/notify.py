@@ -19,14 +19,13 @@ class NotifySocket:
         self._socket.bind(self.path)
         os.chmod(self.path, 0o777)
         self.messages, self.senders = [], []
-        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._lock, self._ended = threading.Lock(), os.eventfd(0)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self):
-        while not self._ended.is_set():
-            if select.select([self._socket], [], [], 0.1)[0]:
-                self.poll()
+        while self._ended not in select.select([self._socket, self._ended], [], [])[0]:
+            self.poll()
 
     def environment(self, watchdog_usec=None):
         extra = {'WATCHDOG_USEC': str(watchdog_usec)} if watchdog_usec else {}
@@ -53,6 +52,7 @@ class NotifySocket:
         return self.having(name)
 
     def close(self):
-        self._ended.set()
+        os.eventfd_write(self._ended, 1)
         self._thread.join()
+        os.close(self._ended)
         self._socket.close()
