@@ -464,10 +464,7 @@ static void run_loop(struct daemon *daemon)
     daemon->turn.data = daemon;
     ev_prepare_start(daemon->loop, &daemon->turn);
     worker_start(daemon->worker);
-    /* if epoll_ctl fails for libev's own wakeup descriptor, libev counts one watcher too few, and
-     * could return as if none were left: hence the reference */
     while (!daemon->stopped) {
-        ev_ref(daemon->loop);
         ev_run(daemon->loop, 0);
     }
     ev_prepare_stop(daemon->loop, &daemon->turn);
@@ -494,7 +491,6 @@ static void await_elders(struct daemon *daemon)
         on_stop(daemon); /* the worker has ended by itself */
     }
     while (upgrade_has_elders(daemon->upgrade)) {
-        ev_ref(daemon->loop);
         ev_run(daemon->loop, EVRUN_ONCE);
     }
     timer_stop(&alive);

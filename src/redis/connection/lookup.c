@@ -1,14 +1,18 @@
-/* Looks up addresses in a thread. */
+/* Looks up addresses in a thread, which reports through an eventfd: libev's own wakeup is lost for
+ * good, or ends the program, after epoll_ctl has failed for it. */
 #include "redis/connection/lookup.h"
 
 #include <errno.h>
-#include <ev.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd_watch.h"
 
 enum {
     ADDRESS_SIZE = 128,      /* an IPv6 address with its scope */
@@ -17,12 +21,12 @@ enum {
 
 struct lookup {
     struct ev_loop *loop;
-    ev_async done;
+    struct fd_watch done;
     lookup_callback *callback;
     void *context;
+    int done_fd;          /* readable when the thread has finished */
     pthread_mutex_t lock; /* guards the members below */
     int holders;          /* how many of the loop's side and the thread still use this */
-    bool cancelled;       /* the loop may no longer exist */
     int error;            /* of getaddrinfo */
     char address[ADDRESS_SIZE];
     char host[];
@@ -35,6 +39,7 @@ static void release(struct lookup *lookup)
     pthread_mutex_unlock(&lookup->lock);
     if (last) {
         pthread_mutex_destroy(&lookup->lock);
+        close(lookup->done_fd);
         free(lookup);
     }
 }
@@ -66,19 +71,16 @@ static void *run(void *context)
     pthread_mutex_lock(&lookup->lock);
     lookup->error = error;
     memcpy(lookup->address, address, sizeof address);
-    if (!lookup->cancelled) {
-        ev_async_send(lookup->loop, &lookup->done);
-    }
     pthread_mutex_unlock(&lookup->lock);
+    (void)eventfd_write(lookup->done_fd, 1); /* the counter has room for it */
     release(lookup);
     return NULL;
 }
 
-static void on_done(struct ev_loop *loop, ev_async *watcher, int events)
+static void on_done(void *context)
 {
-    (void)events;
-    struct lookup *lookup = watcher->data;
-    ev_async_stop(loop, watcher);
+    struct lookup *lookup = context;
+    fd_watch_stop(&lookup->done, lookup->loop);
     pthread_mutex_lock(&lookup->lock);
     int error = lookup->error;
     pthread_mutex_unlock(&lookup->lock);
@@ -135,22 +137,27 @@ struct lookup *lookup_start(struct ev_loop *loop, const char *host, lookup_callb
     lookup->context = context;
     lookup->holders = 2;
     memcpy(lookup->host, host, size);
-    ev_async_init(&lookup->done, on_done);
-    lookup->done.data = lookup;
-    int error = pthread_mutex_init(&lookup->lock, NULL);
+    fd_watch_init(&lookup->done, on_done, lookup);
+    lookup->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int error = lookup->done_fd < 0 ? errno : 0;
     if (error) {
         goto fail;
     }
-    ev_async_start(loop, &lookup->done);
+    error = pthread_mutex_init(&lookup->lock, NULL);
+    if (error) {
+        goto fail_fd;
+    }
     error = start_thread(lookup);
     if (error) {
         goto fail_lock;
     }
+    fd_watch_start(&lookup->done, loop, lookup->done_fd, EV_READ);
     return lookup;
 
 fail_lock:
-    ev_async_stop(loop, &lookup->done);
     pthread_mutex_destroy(&lookup->lock);
+fail_fd:
+    close(lookup->done_fd);
 fail:
     free(lookup);
     errno = error;
@@ -162,9 +169,6 @@ void lookup_cancel(struct lookup *lookup)
     if (!lookup) {
         return;
     }
-    ev_async_stop(lookup->loop, &lookup->done);
-    pthread_mutex_lock(&lookup->lock);
-    lookup->cancelled = true;
-    pthread_mutex_unlock(&lookup->lock);
+    fd_watch_stop(&lookup->done, lookup->loop);
     release(lookup);
 }

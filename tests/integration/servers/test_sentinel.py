@@ -63,6 +63,7 @@ def test_a_stopped_master_is_left(daemon, leat, watched, base_config, late):
         assert leat('enqueue', 'true').returncode == 0
         wait_succeeded(Queue(new.client()), 2)
     assert took() < 1 + late.start()
+    watched.wait_agreed()
     old.cont()
     assert leat('enqueue', 'true').returncode == 0
     wait_succeeded(Queue(new.client()), 3)

@@ -203,6 +203,12 @@ class Watched:
                    message=lambda: f'a failover: {self.records()}')
         return self.master
 
+    def wait_agreed(self):
+        """Waits until all sentinels name the same master. One that does not know of a failover makes the new
+        master a replica of the old one when that answers again."""
+        wait_until(lambda: len({sentinel.port_of_master() for sentinel in self.sentinels}) == 1,
+                   message=lambda: f'all name one master: {self.records()}')
+
     def close(self):
         for server in [*self.sentinels, *self.servers]:
             server.close()
