@@ -46,7 +46,7 @@ static const char usage_tail[] =
     "Help:\n"
     "  leat help COMMAND  open the manual of a command\n"
     "  leat help ini      list the keys of configuration files\n"
-    "  leat help ini KEY  explain a key: its type, its default, its meaning\n"
+    "  leat help ini KEY  explain a key: its meaning, type, range and default\n"
     "\n"
     "Exit codes:\n"
     "  0   success\n"

@@ -19,7 +19,7 @@ static const char usage[] =
     "  leat help enqueue   open the manual of leat enqueue\n"
     "  leat help ini       list the keys of configuration files\n"
     "  leat help ini task  list the keys of a section\n"
-    "  leat help ini KEY   explain a key: its type, its default, its meaning\n"
+    "  leat help ini KEY   explain a key: its meaning, type, range and default\n"
     "\n"
     "Exit codes:\n"
     "  0   success\n"

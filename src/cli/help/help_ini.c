@@ -8,6 +8,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"
 #include "config/table.h"
+#include "config/types/scalar.h"
 
 enum { WORD_SIZE = 128 };
 
@@ -69,13 +70,29 @@ static bool is_meant(const struct table_row *row, const struct question *questio
 
 /* ---- telling */
 
+/* Formats the line on the range, or "" if the type has none. */
+static void describe_range(const struct table_row *row, char *text, size_t size)
+{
+    char low[48], high[48];
+
+    *text = '\0';
+    if (row->low < row->high) {
+        scalar_format_limit(row, row->low, low, sizeof low);
+        scalar_format_limit(row, row->high, high, sizeof high);
+        (void)snprintf(text, size, "  Range: %s to %s%s\n", low, high,
+                       row->type == TABLE_MEMORY ? ", or 1% to 99%" : "");
+    }
+}
+
 static int describe(const struct table_row *row)
 {
     const struct config_key *key = &row->key;
     const char *value = key->default_value;
+    char range[128];
 
-    return output_printf("[%s] %s\n  %s\n  Type: %s\n  Default: %s\n  Reload: %s\n", key->section,
-                         key->name, key->help, key->type, *value ? value : "(none)",
+    describe_range(row, range, sizeof range);
+    return output_printf("[%s] %s\n  %s\n  Type: %s\n%s  Default: %s\n  Reload: %s\n", key->section,
+                         key->name, key->help, key->type, range, *value ? value : "(none)",
                          key->reloadable        ? "yes"
                          : table_is_shared(row) ? "no; leat conf changes the queue's value"
                                                 : "no");

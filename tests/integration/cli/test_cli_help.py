@@ -228,12 +228,21 @@ def test_help_explains_keys(words, keys):
 
 
 def test_help_of_a_key_is_what_the_table_says():
-    """The help has name, meaning, type, default and whether a reload applies it, as in src/config's table of
-    keys."""
+    """The help has name, meaning, type, range, default and whether a reload applies it, as in src/config's table
+    of keys."""
     table = (ROOT / 'src/config/table.c').read_text()
     meaning = re.search(r'KEY\("redis", "port", "integer", "6379", true,\s+"(.*)"\)', table)[1]
-    assert ask('ini', 'redis.port')[1] == (f'[redis] port\n  {meaning}\n  Type: integer\n  Default: 6379\n'
-                                           '  Reload: yes\n\nSee leat.ini(5).\n')
+    assert ask('ini', 'redis.port')[1] == (f'[redis] port\n  {meaning}\n  Type: integer\n  Range: 1 to 65535\n'
+                                           '  Default: 6379\n  Reload: yes\n\nSee leat.ini(5).\n')
+
+
+@pytest.mark.parametrize('key, ranges', [
+    ('resident_memory', ['1M to 1048576T']), ('max_task', ['64K to 1T']), ('umask', ['000 to 777']),
+    ('free_memory', ['1M to 1048576T, or 1% to 99%']), ('scan', ['100ms to 1d', '100ms to 1d']), ('stream', [])])
+def test_help_of_a_key_has_its_range(key, ranges):
+    """The help has the smallest and the greatest number that a key takes, as its error does; other keys have no
+    range."""
+    assert re.findall('^  Range: (.*)$', ask('ini', key)[1], re.M) == ranges
 
 
 @pytest.mark.parametrize('key, reload', [
