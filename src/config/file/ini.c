@@ -284,14 +284,21 @@ static void unknown_key(struct reader *reader, const char *section, const char *
     }
 }
 
-/* Reports a key above the first section, with the section that it belongs to. */
+/* Reports a key above the first section, with the section that it belongs to if it has that name.
+ */
 static void key_without_section(struct reader *reader, const char *name)
 {
     const struct table_row *nearest = table_nearest("", name);
     char text[SHOWN_MAX];
 
-    report_add(reader->report, reader->line, "%s: comes before any section; put it under [%s]",
-               shown(name, strlen(name), text), nearest ? nearest->key.section : "queue");
+    (void)shown(name, strlen(name), text);
+    if (nearest && strcmp(nearest->key.name, name) == 0) {
+        report_add(reader->report, reader->line, "%s: comes before any section; put it under [%s]",
+                   text, nearest->key.section);
+    } else {
+        report_add(reader->report, reader->line,
+                   "%s: comes before any section; put a line such as [queue] above it", text);
+    }
 }
 
 /* Returns true if the key may be read; otherwise reports the error. */

@@ -408,6 +408,16 @@ static void the_name_is_required(void **state)
                   "f:1: name: is required; add name = NAME under [queue]\n");
 }
 
+/* Goal: a key above all sections is put under a section only if that has a key of this name. */
+static void a_key_needs_a_section(void **state)
+{
+    (void)state;
+    assert_errors("timeout = 5\nfoo = 1\nkey = 2\n[queue]\nname = q\n", 45,
+                  "f:1: timeout: comes before any section; put it under [task]\n"
+                  "f:2: foo: comes before any section; put a line such as [queue] above it\n"
+                  "f:3: key: comes before any section; put a line such as [queue] above it\n");
+}
+
 /* Goal: all errors are reported at once, in the order of the file. */
 static void all_errors_come_at_once(void **state)
 {
@@ -416,7 +426,7 @@ static void all_errors_come_at_once(void **state)
                                "shell = sh\nshell = /bin/sh\n[nope]\n[log]\nlevel = loud\n";
 
     assert_errors(text, sizeof text - 1,
-                  "f:1: x: comes before any section; put it under [queue]\n"
+                  "f:1: x: comes before any section; put a line such as [queue] above it\n"
                   "f:3: socket: \"s\" is not an absolute path; begin it with /\n"
                   "f:4: port: \"0\" is out of range; use 1 to 65535\n"
                   "f:4: socket: cannot be combined with port; remove one of them\n"
@@ -470,6 +480,7 @@ int main(void)
         cmocka_unit_test(rules_between_keys_hold),
         cmocka_unit_test(intake_must_make_tasks_that_run),
         cmocka_unit_test(the_name_is_required),
+        cmocka_unit_test(a_key_needs_a_section),
         cmocka_unit_test(all_errors_come_at_once),
         cmocka_unit_test(passwords_are_not_told),
         cmocka_unit_test(distances_are_right),
