@@ -141,7 +141,7 @@ static int check(const struct edit *edit, const char *typed)
     }
     if (found && merge(edit, found->element[3], &merged) != 0) {
         status = cli_no_memory();
-    } else if (found && (!draft_check(&merged, cli->config->task.command, reason, sizeof reason) ||
+    } else if (found && (!draft_check(&merged, &cli->config->task, reason, sizeof reason) ||
                          !draft_is_listed(&merged, cli->config, reason, sizeof reason))) {
         cli_error("cannot edit %s: workers would refuse the task: %s", typed, reason);
         status = EX_DATAERR;

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "config/types/arguments.h"
 #include "config/types/commands.h"
+#include "queue/batch.h"
 #include "queue/calls.h"
 
 int draft_add(struct draft *draft, struct bytes name, struct bytes value)
@@ -50,12 +51,15 @@ void draft_remove(struct draft *draft, const char *name)
     draft->count = kept;
 }
 
-bool draft_check(const struct draft *draft, bool own_command, char *reason, size_t reason_size)
+bool draft_check(const struct draft *draft, const struct config_task *config, char *reason,
+                 size_t reason_size)
 {
     struct task task = {
         .token = "", .tid = "", .field_count = draft->count, .fields = draft->fields};
+    bool shares = config->batch > 1 || config->resident;
 
-    return task_check(&task, own_command, reason, reason_size);
+    return task_check(&task, config->command, reason, reason_size) &&
+           (!shares || batch_fits(config->batch_format, &task, reason, reason_size));
 }
 
 /* Returns true if the draft has all fields of the arguments that have no default. */

@@ -27,9 +27,10 @@ bool draft_has(const struct draft *draft, const char *name);
 /* Removes every field of that name. */
 void draft_remove(struct draft *draft, const char *name);
 
-/* Returns true, or false with the reason why leatd would refuse the task. own_command: the queue
- * has a command. */
-bool draft_check(const struct draft *draft, bool own_command, char *reason, size_t reason_size);
+/* Returns true, or false with the reason why a leatd with this configuration would refuse the task.
+ * Listed commands are left to draft_is_listed. */
+bool draft_check(const struct draft *draft, const struct config_task *config, char *reason,
+                 size_t reason_size);
 
 /* Checks the command of a draft that passed draft_check, if the config lists the allowed commands:
  * it must be one of them, and the task must have the fields that it needs and no directory. Returns

@@ -293,7 +293,7 @@ static int check_field(struct import *import)
     if (draft_add_text(&draft, import->field, "x") != 0) {
         return cli_no_memory();
     }
-    fine = draft_check(&draft, import->cli->config->task.command, reason, sizeof reason);
+    fine = draft_check(&draft, &import->cli->config->task, reason, sizeof reason);
     draft_free(&draft);
     if (fine) {
         return EX_OK;

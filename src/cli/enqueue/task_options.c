@@ -387,7 +387,7 @@ bool task_ready(const struct cli *cli, const struct enqueue_options *options, st
         (void)snprintf(reason, reason_size, "out of memory");
         return false;
     }
-    if (!draft_check(draft, cli->config->task.command, reason, reason_size)) {
+    if (!draft_check(draft, &cli->config->task, reason, reason_size)) {
         return false;
     }
     if (signer_sign(options->signer, draft, options->due[0] ? options->due : "0") != 0) {

@@ -148,6 +148,25 @@ def test_bad_tasks_are_not_sent(leat, queue, args, said):
     assert queue.places() == {}
 
 
+@pytest.mark.parametrize('task, payload, said', [
+    ({'batch': 2}, 'a\nb', 'newline'),
+    ({'resident': 'yes'}, 'a\nb\n', 'newline'),
+    ({'batch': 2, 'batch_format': 'nul'}, 'a\0b', 'NUL byte'),
+    ({'batch': 2}, 'a\n', None),
+    ({'batch': 2, 'batch_format': 'nul'}, 'a\nb', None),
+    ({'batch': 2, 'batch_format': 'json'}, 'a\nb', None),
+    ({}, 'a\nb', None),
+])
+def test_payloads_of_batches(leat, queue, task, payload, said):
+    """leat enqueue refuses a payload that the format of the configured batches cannot carry, as a worker does."""
+    done = leat('enqueue', '--payload', '-', config={'task': {'command': '/bin/cat', **task}}, input=payload)
+    if said:
+        assert done.returncode == EX_DATAERR and said in done.stderr
+        assert queue.places() == {}
+    else:
+        assert (done.returncode, done.stderr) == (0, '')
+
+
 def test_own_id(leat, queue):
     """If a task with the id exists, leat prints its id, says so on stderr, and succeeds."""
     first = leat('enqueue', '--id', 'order-17', 'true')
