@@ -26,6 +26,8 @@ const FIELDS = new Set(['command', 'payload', 'id', 'unique', 'unique_for', 'uni
   'pids_max', 'cpu_max', 'cpu_weight', 'io_weight', 'traceparent', 'tracestate', 'baggage']);
 const DURATIONS = new Set(['unique_for', 'delay', 'timeout', 'result_ttl']);
 const BLOCK_MS = 20000; // the longest blocking read
+const PATIENCE_MS = 5000; // for an answer that is late
+const LONGEST_TIMER_MS = 2 ** 31 - 1 - PATIENCE_MS;
 const REPORT = 3; // the descriptor for reports of a resident process
 const REASON = 500; // characters; a report has at most 4096 bytes
 
@@ -53,7 +55,12 @@ function pairsOf(task) {
     const name = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     if (value === undefined || value === null || value === false) continue;
     if (key === 'env') {
-      for (const [variable, one] of Object.entries(value)) pairs.push([variable, valueOf('', one)]);
+      for (const [variable, one] of Object.entries(value)) {
+        if (FIELDS.has(variable)) {
+          throw new Refused(`env: ${variable} is a field of the task, and no variable; give it outside of env`);
+        }
+        pairs.push([variable, valueOf('', one)]);
+      }
     } else if (FIELDS.has(name)) {
       pairs.push([name, valueOf(name, value)]);
     } else {
@@ -115,12 +122,16 @@ function resultOf(tid, flat) {
   };
 }
 
-/* A connection of its own for blocking reads. A broken one rejects the read, so that needs no listener. */
-async function openReader(client) {
-  const reader = client.duplicate();
-  reader.on('error', () => {});
-  if (typeof client.call !== 'function') await reader.connect();
-  return reader;
+/* Reads the result of a task by a client for blocking reads. Resolves to null at the deadline. */
+async function readResult(reader, key, tid, deadline) {
+  if (typeof reader.call !== 'function') await reader.connect();
+  for (;;) {
+    const left = Math.max(0, Math.round(Math.min(BLOCK_MS, deadline - performance.now())));
+    const block = left > 0 ? ['BLOCK', String(left)] : [];
+    const reply = await send(reader, ['XREAD', ...block, 'STREAMS', key, '0']);
+    if (reply) return resultOf(tid, entriesOf(reply)[0][1]);
+    if (!(left > 0)) return null;
+  }
 }
 
 /* A task that was added. */
@@ -175,18 +186,22 @@ class Queue {
 
   async wait(tid, timeoutMs = Infinity) {
     const deadline = performance.now() + timeoutMs;
-    const key = `${this.prefix}:result:${tid}`;
-    const reader = await openReader(this.client);
+    const reader = this.client.duplicate();
+    // a broken connection rejects the read
+    reader.on('error', () => {});
+    // while Redis is down, clients connect again and again
+    let timer = null;
+    const silence = new Promise((resolve, reject) => {
+      const tell = () => reject(new Error(`task ${tid}: cannot tell whether it has ended: Redis does not answer`));
+      if (timeoutMs < LONGEST_TIMER_MS) timer = setTimeout(tell, timeoutMs + PATIENCE_MS);
+    });
     try {
-      for (;;) {
-        const left = Math.max(0, Math.round(Math.min(BLOCK_MS, deadline - performance.now())));
-        const block = left > 0 ? ['BLOCK', String(left)] : [];
-        const reply = await send(reader, ['XREAD', ...block, 'STREAMS', key, '0']);
-        if (reply) return resultOf(tid, entriesOf(reply)[0][1]);
-        if (left === 0) return null;
-      }
+      return await Promise.race([readResult(reader, `${this.prefix}:result:${tid}`, tid, deadline), silence]);
     } finally {
-      await (reader.destroy ?? reader.disconnect).call(reader);
+      clearTimeout(timer);
+      try {
+        await (reader.destroy ?? reader.disconnect).call(reader);
+      } catch { /* it never was open */ }
     }
   }
 
@@ -209,6 +224,10 @@ Dead.prototype.name = 'Dead';
 class Exit extends Error {
   constructor(status, reason = '') {
     super(reason);
+    // child_process has null for a signal
+    if (!Number.isInteger(status) || status < 0 || status > 255) {
+      throw new RangeError(`Exit: ${status} is no exit status; give a number from 0 to 255`);
+    }
     this.status = status;
   }
 }

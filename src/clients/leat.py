@@ -134,7 +134,10 @@ def _pairs(task: Mapping[str, Any]) -> Dict[str, Union[str, bytes]]:
         if value is None or value is False:
             continue
         if name == 'env':
-            pairs.update((key, one if isinstance(one, (str, bytes)) else str(one)) for key, one in value.items())
+            for key, one in value.items():
+                if key in Fields.__annotations__:
+                    raise Refused(f'env: {key} is a field of the task, and no variable; give it outside of env')
+                pairs[key] = one if isinstance(one, (str, bytes)) else str(one)
         elif name not in Fields.__annotations__:
             raise Refused(f'{name}: no such field; give variables of the task as env={{{name!r}: …}}')
         elif name in _DURATIONS:
@@ -418,8 +421,11 @@ class Exit(Exception):
     """Raise it in a handler: the attempt ends as a process with this exit status: the rules of [retry] apply."""
 
     def __init__(self, status: int, reason: str = '') -> None:
+        # subprocess has negative ones for signals
+        if status not in range(256):
+            raise ValueError(f'Exit: {status!r} is no exit status; give a number from 0 to 255')
         super().__init__(reason)
-        self.status = status
+        self.status = int(status)
 
 
 def _moment(seconds: Optional[float]) -> Optional[datetime]:
@@ -441,7 +447,7 @@ def _attempt(line: bytes) -> Tuple[int, Attempt]:
                           _moment(record.get('deadline')), payload, fields)
 
 
-def _failure(error: Exception) -> str:
+def _failure(error: BaseException) -> str:
     """The report on an attempt that has ended with this exception. An unexpected one is also in its output."""
     if isinstance(error, Exit):
         result, reason = f'exit {error.status}', str(error)
@@ -484,7 +490,8 @@ def serve(work: Callable[[Attempt], object]) -> None:
             index, attempt = _attempt(line)
             result = 'ok'
             try:
-                work(attempt)
+                if asyncio.iscoroutine(work(attempt)):
+                    raise TypeError('serve: the function is a coroutine function; use serve_async')
             except Exception as error:
                 result = _failure(error)
             _end(report, index, result)
@@ -493,13 +500,27 @@ def serve(work: Callable[[Attempt], object]) -> None:
 async def serve_async(work: Callable[[Attempt], Awaitable[object]]) -> None:
     """As serve, for a coroutine function. With [task] batch greater than 1, it has up to that many tasks at a
     time."""
-    async def one(index: int, attempt: Attempt) -> None:
-        result = 'ok'
+    async def outcome(attempt: Attempt) -> str:
         try:
             await work(attempt)
+        except asyncio.CancelledError as error:
+            # either this coroutine was cancelled, or one that work waited for; Python before 3.11 cannot tell
+            if getattr(asyncio.current_task(), 'cancelling', int)():
+                raise
+            return _failure(error)
         except Exception as error:
-            result = _failure(error)
-        _end(report, index, result)
+            return _failure(error)
+        return 'ok'
+
+    async def one(index: int, attempt: Attempt) -> None:
+        try:
+            _end(report, index, await outcome(attempt))
+        except BaseException as error:
+            # end the process: leatd would wait for the report until the attempt times out
+            end = RuntimeError('serve_async: an attempt cannot be reported')
+            end.__cause__ = error
+            reader.set_exception(end)
+            raise
 
     records, report = _begin()
     reader = asyncio.StreamReader(limit=sys.maxsize)

@@ -53,6 +53,7 @@ async function main() {
   seen['no result'] = await fails(plain.wait(1000));
   seen.refused = await fails(queue.add('true', { lane: 'x'.repeat(201) }));
   seen.unknown = await fails(queue.add('true', { SIZE: 1 }));
+  seen.env = await fails(queue.add('true', { env: { lane: 'x' } }));
   seen.bytes = await fails(queue.addMany([{ command: 'cat', payload: Buffer.from([255]) }]));
   console.log(JSON.stringify(seen));
   await (kind === 'ioredis' ? client.quit() : client.disconnect());

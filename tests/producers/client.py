@@ -50,6 +50,7 @@ async def scenario(queue):
     seen['no result'] = await fails(lambda: plain.wait(1))
     seen['refused'] = await fails(lambda: queue.add('true', lane='x' * 201))
     seen['unknown'] = await fails(lambda: queue.add('true', SIZE=1))
+    seen['env'] = await fails(lambda: queue.add('true', env={'lane': 'x'}))
     seen['bytes'] = await fails(lambda: queue.add_many([{'command': 'cat', 'payload': b'\xff'}]))
     return seen
 

@@ -1,4 +1,4 @@
-"""A resident process with leat.py: serve.py sync|async. Its tasks say by their payload how they end."""
+"""A resident process with leat.py: serve.py sync|async|wrong. Its tasks say by their payload how they end."""
 import asyncio
 import subprocess
 import sys
@@ -18,6 +18,8 @@ def work(attempt):
     show(attempt)
     if attempt.payload == b'dead':
         raise leat.Dead('no way\nout')
+    if attempt.payload == b'signal':
+        raise leat.Exit(subprocess.run('kill -9 $$', shell=True, check=False).returncode)
     if attempt.payload == b'exit':
         raise leat.Exit(65, 'wrong data')
     if attempt.payload == b'fail':
@@ -30,6 +32,13 @@ def work(attempt):
 
 async def meet(attempt, waiting=[]):
     """As work. Two of those with the payload meet come to their end together."""
+    if attempt.payload == b'cancel':
+        other = asyncio.ensure_future(asyncio.sleep(600))
+        other.cancel()
+        await other
+    if attempt.payload == b'close':
+        sys.stdout.close()
+        return None
     if attempt.payload != b'meet':
         return work(attempt)
     waiting.append(asyncio.Event())
@@ -41,5 +50,7 @@ async def meet(attempt, waiting=[]):
 
 if sys.argv[1] == 'async':
     asyncio.run(leat.serve_async(meet))
+elif sys.argv[1] == 'wrong':
+    leat.serve(meet)
 else:
     leat.serve(work)

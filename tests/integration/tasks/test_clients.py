@@ -47,9 +47,24 @@ def test_a_client(kind, redis_server, daemon, folder):
     assert [one[4] for one in seen['many']] == ['one\n', '2\n']
     assert seen['killed'] == ['cancelled', False, 'cancelled']
     assert 'no result is kept' in seen['no result'][1]
-    assert [seen[what][0] for what in ('refused', 'unknown', 'bytes')] == ['Refused'] * 3
+    assert [seen[what][0] for what in ('refused', 'unknown', 'env', 'bytes')] == ['Refused'] * 4
     assert seen['refused'][1] == 'task 1: lane: longer than 200 bytes, or with a NUL; shorten it'
+    assert seen['env'][1] == 'env: lane is a field of the task, and no variable; give it outside of env'
     assert 'env' in seen['unknown'][1] and 'UTF-8' in seen['bytes'][1]
+
+
+@pytest.mark.parametrize('version', [4, 6])
+def test_a_wait_while_redis_is_down(version, folder):
+    """node-redis connects again and again, but a wait with a limit ends."""
+    program = '''
+const { createClient } = require('redis'), { Queue } = require('leat.js');
+const queue = new Queue('emails', createClient({ socket: { path: process.argv[1] } }));
+queue.wait('1-1', 10).catch((error) => console.log(error.message)).then(() => process.exit());
+'''
+    env = dict(os.environ, NODE_PATH=f'{node_modules("redis", version)}:{CLIENTS}')
+    done = subprocess.run(['node', '-e', program, folder / 'none'], env=env, capture_output=True, text=True,
+                          check=False, timeout=SECONDS, stdin=subprocess.DEVNULL)
+    assert done.stdout == 'task 1-1: cannot tell whether it has ended: Redis does not answer\n', done.stderr
 
 
 @pytest.fixture(params=['sync', 'async', 'node'])
@@ -91,6 +106,37 @@ def test_a_handler(daemon, queue, handler):
     assert b'serve.' in found[bad[2]].tail('stderr') and found[bad[0]].tail('stderr') == b''
     worker.terminate()
     assert worker.wait_exit() == 0 and 'has not ended' not in worker.log()
+
+
+def test_a_status_of_a_signal(daemon, queue, handler):
+    """A program that a signal has ended has no exit status that can be reported. The attempt fails with that as
+    its reason; it does not wait for a report that leatd ignores."""
+    command, kind = handler
+    daemon(resident(command)).wait_ready()
+    add(queue, 'signal', SIZE='1')
+    letter, = wait_letters(queue)
+    assert letter.cause == 'reported' and 'is no exit status; give a number from 0 to 255' in letter.reason
+    assert letter.reason.startswith('RangeError: ' if kind == 'node' else 'ValueError: ')
+
+
+def test_attempts_that_asyncio_ends(daemon, queue):
+    """An attempt fails that has waited for something that was cancelled. One that cannot be reported ends the
+    process. Neither waits for its timeout."""
+    command = f"PYTHONPATH='{CLIENTS}' exec {sys.executable} -B '{PROGRAMS}/serve.py' async"
+    daemon(resident(command)).wait_ready()
+    cancelled, closed = add(queue, 'cancel', 'close')
+    found = {letter.own['leat.tid']: letter for letter in wait_letters(queue, 2)}
+    assert found[cancelled].cause == 'reported' and found[cancelled].reason.startswith('CancelledError')
+    assert found[closed].cause == 'no-verdict' and b'closed file' in found[closed].tail('stderr')
+
+
+def test_a_coroutine_function_without_asyncio(daemon, queue):
+    """No task succeeds by a coroutine that nothing has run."""
+    command = f"PYTHONPATH='{CLIENTS}' exec {sys.executable} -B '{PROGRAMS}/serve.py' wrong"
+    daemon(resident(command)).wait_ready()
+    add(queue, 'meet')
+    letter, = wait_letters(queue)
+    assert letter.cause == 'reported' and letter.reason.endswith('use serve_async')
 
 
 def test_a_handler_of_several_tasks(daemon, queue, handler):
