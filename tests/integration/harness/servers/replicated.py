@@ -8,7 +8,7 @@ import time
 import redis
 
 from .. import processes
-from ..polling import wait_until
+from ..polling import PATIENCE_S, wait_until
 from .server import PROGRAM, RedisServer
 
 NAME = 'mymaster'
@@ -78,7 +78,7 @@ class Server(RedisServer):
 
     def ask(self, *words):
         """The answer as Redis sends it."""
-        self._asked = self._asked or self.client(socket_timeout=2)
+        self._asked = self._asked or self.client(socket_timeout=PATIENCE_S)
         self._asked.response_callbacks.clear()
         try:
             return self._asked.execute_command(*words)
@@ -128,8 +128,10 @@ class Sentinel(Server):
         return [PROGRAM, str(self.path), '--sentinel']
 
     def hurry(self):
-        """Makes it find the others, and changes, faster than by default."""
-        self.ask('SENTINEL', 'DEBUG', 'INFO-PERIOD', 500, 'PUBLISH-PERIOD', 200, 'PING-PERIOD', 100)
+        """Makes it find the others, and changes, faster than by default. After a stall of the machine it is out of
+        order (tilt) for one second only."""
+        self.ask('SENTINEL', 'DEBUG', 'INFO-PERIOD', 500, 'PUBLISH-PERIOD', 200, 'PING-PERIOD', 100,
+                 'TILT-PERIOD', 1000)
 
     def port_of_master(self):
         return int(self.ask('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME)[1])
