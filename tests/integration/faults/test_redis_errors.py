@@ -9,6 +9,7 @@ import redis
 
 from harness.polling import wait_until
 from harness.queue import KEYS, Queue
+from harness.servers.server import DEFAULTS
 from harness.short_leases import (LEASE_S, SHORT, assert_apart, boot_s, cpu_share, is_empty, pass_time,
                                   wait_blocked, wait_empty, wakeups)
 
@@ -61,6 +62,7 @@ class Faults:
         yield
         self.client.script_kill()
         thread.join()
+        self.config('busy-reply-threshold', DEFAULTS['busy-reply-threshold'])
 
     @contextmanager
     def replica(self):
@@ -133,8 +135,8 @@ class Faults:
 
     @contextmanager
     def loading(self):
-        """The server was restarted and reads its data for some seconds: LOADING."""
-        for number in range(30):
+        """The server was restarted and reads its data, until the end: LOADING."""
+        for number in range(1000):
             self.client.set(f'large:{number}', os.urandom(2000))
         # as a snapshot, because the server answers nothing while it reads a short log of commands
         self.client.bgrewriteaof()
@@ -143,8 +145,9 @@ class Faults:
         self.server.start(wait=False, key_load_delay=100_000,
                           loading_process_events_interval_bytes=1024)
         yield
-        wait_until(self.server.answers, 20)
         self.client = self.server.client()
+        self.config('key-load-delay', 0)
+        wait_until(self.server.answers)
 
 
 @pytest.fixture
