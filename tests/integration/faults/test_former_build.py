@@ -79,7 +79,7 @@ def fill(sides, queue, latch):
     tids['requeued'] = sides.add(6, sides.command())
     for task in queue.begin('w1', 6):
         queue.finish('w1', task, 'release')
-    tids['delayed'] = sides.add(3, '--delay', '3s', sides.command())
+    tids['delayed'] = sides.add(3, '--delay', '10s', sides.command())
     tids['kept'] = sides.add(4, '--delay', '1h', sides.command())
     tids['laned'] = sides.add(5, '--lane', 'a', sides.command())
     for number in range(5):
@@ -130,7 +130,7 @@ def test_a_queue_of_the_former_build_is_taken_over(sides, client, latch):
     expected = [*moved, *tids['running'], *later, *tids['dead']]
     assert sorted(tid for tid, _ in sides.runs()) == sorted(expected)
     assert {side for tid, side in sides.runs() if tid in later} == {'old', 'new'}
-    assert queue.places() == {tids['dead'][3]: ['dead']}
+    wait_until(lambda: queue.places() == {tids['dead'][3]: ['dead']}, message=queue.places)
     assert all(worker.running() for worker in workers)
     check(queue)
     for side in ('old', 'new'):
@@ -148,11 +148,12 @@ def test_a_poison_task_among_both_builds(sides, client):
     others = sides.add(10, sides.command('sleep 0.7'))
 
     def has_ended():
-        for side, worker in workers.items():
+        ended = queue.counter('succeeded') == len(others) and queue.letters()
+        for side, worker in workers.items():  # afterwards, so that all are counted who were lost by then
             if not worker.running():
                 lost[side] += 1
                 workers[side] = sides.worker(side)
-        return queue.counter('succeeded') == len(others) and queue.letters()
+        return ended
 
     wait_until(has_ended, 120, lambda: f'all end: {lost}, {queue.places()}')
     [(_, letter)] = queue.letters()

@@ -1,5 +1,6 @@
 """The guards as processes: their signals and descriptors, failures to start them, and what they leave behind."""
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -62,21 +63,24 @@ def test_guards_that_die_repeatedly(daemon, queue):
     the worker claims nothing: there is no loop of starts and no flood of records."""
     worker = daemon().wait_ready()
 
-    trouble = 'no guard over running tasks: it keeps dying; claiming nothing, retrying in {} s'
+    def pauses():
+        return [int(pause) for pause in re.findall(
+            'no guard over running tasks: it keeps dying; claiming nothing, retrying in ([0-9]+) s', worker.log())]
 
     def kill_at_work(times):
         processes.send(worker.guards()[0], signal.SIGKILL)
-        wait_until(lambda: (worker.log().count('guard 1 is ready') == times
-                            or trouble.format(1) in worker.log()), message=worker.log)
+        wait_until(lambda: worker.log().count('guard 1 is ready') >= times or pauses(), message=worker.log)
 
     for times in range(1, 5):
         kill_at_work(times)
     assert worker.log().count('guard 1 died; starting another') == 3
-    wait_until(lambda: worker.log().count('guard 1 is ready') == 4)
+    wait_until(lambda: worker.log().count('guard 1 is ready') >= 4, message=worker.log)
     add(queue, 'true')
     wait_succeeded(queue, 1)
     processes.send(worker.guards()[0], signal.SIGKILL)
-    worker.wait_log(trouble.format(2))
+    wait_until(lambda: len(pauses()) == 2, message=worker.log)
+    # it is twice as long; so is each pause after a guard that was slow to start
+    assert pauses()[1] >= 2 * pauses()[0]
 
 
 def limit(pid, files):

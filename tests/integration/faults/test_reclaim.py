@@ -280,9 +280,10 @@ def test_proof_of_a_living_worker_is_not_believed(daemon, queue, heartbeats, wor
 
 def test_death_after_a_forged_proof(daemon, queue, heartbeats, worker_locks):
     """When that worker has died, its task runs again, and never beside its first run."""
-    first, _ = daemon(RARE).wait_ready(), daemon(RARE).wait_ready()
+    first = daemon(RARE).wait_ready()
     queue.add({'command': beating(heartbeats)})
     heartbeats.wait_runs(2)
+    daemon(RARE).wait_ready()
     os.unlink(worker_locks.path / consumer_of(first))
     first.kill9()
     worker_locks.put(consumer_of(first))

@@ -51,8 +51,7 @@ def test_not_ready_before_an_answer(daemon, redis_server, manager):
 def test_reload_before_ready(daemon, redis_server, manager):
     """A reload before the worker is ready does not make it ready."""
     redis_server.stop()
-    worker = daemon({'redis': {'connect_timeout': '5s'}}, env=manager.environment(), start=False)
-    worker.start()
+    worker = daemon({'redis': {'connect_timeout': '1h', 'command_timeout': '1h'}}, env=manager.environment())
     wait_until(worker.listens, message='the worker hears signals')
     worker.reload()
     worker.wait_log('configuration reloaded')

@@ -92,10 +92,11 @@ def test_a_process_that_survives_kill(daemon, queue, folder, held):
 def test_repeated_reports_of_a_lost_lease(daemon, queue, client, folder, held):
     """With a short lease each renewal reports the lost task again, which must not restart the wait for its
     end. The stuck process is logged, once."""
-    worker = daemon({**OFF, 'queue': {'lease': '1s'}}).wait_ready()
+    worker = daemon({**OFF, 'queue': {'lease': '30s'}}).wait_ready()
     queue.add({'command': f'echo $$ > {folder}/pid; exec sleep 600'})
     held.append(pid_of(folder / 'pid'))
     tracer.hold_dead(held[0])
+    queue.call('conf', 'lease_ms', 1000)  # before, the lease could end in a stall of the machine
     client.delete('emails', '{emails}:go', '{emails}:running')
     worker.wait_log(f': killed, but process {held[0]} has not ended')
     tracer.let_go(held[0])

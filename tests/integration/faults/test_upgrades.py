@@ -398,7 +398,7 @@ def test_hanging_program(serve, tasks):
     tasks.wait_succeeded(1, service.daemon.log)
     wait_until(lambda: len(service.reasons()) == 2, timeout=90, message=service.daemon.log)
     assert 'not ready in time' in service.reasons()[-1]
-    assert not alive(hanging)
+    wait_until(lambda: not alive(hanging))
 
 
 def sleepers(service):
