@@ -311,7 +311,7 @@ def test_start_that_hangs(caged, queue, group, heartbeats, late):
     begun = boot_s()
     add(queue, heartbeats.task(0))
     worker.wait_log('this host cannot run tasks: cannot start a process: the call does not return')
-    assert boot_s() - begun < 2 + late()
+    assert boot_s() - begun < 4 + late()  # half the lease
     (group / 'tasks/cgroup.freeze').write_text('0')
     wait_succeeded(queue, 2)
     assert [(run.attempt, run.ended) for run in heartbeats.runs()] == [(1, True)] * 2
@@ -401,14 +401,14 @@ def replace_guards(worker):
 
 
 def test_replaced_guards_know_what_runs(daemon, queue, heartbeats, late):
-    """Killed guards are replaced within a second; tasks go on, and the new guards enforce their leases."""
+    """Killed guards are replaced long before a lease ends; tasks go on, and the new guards enforce leases."""
     lease_s = 1.5 * LEASE_S  # so that the first task keeps it, even if the machine stalls
     worker = daemon({'queue': {'lease': f'{lease_s:.0f}s'}}).wait_ready()
     add(queue, heartbeats.task(1.5))
     heartbeats.wait_runs(1)
     killed = boot_s()
     replace_guards(worker)
-    assert boot_s() - killed < 1 + late.start()
+    assert boot_s() - killed < lease_s / 2 + late.start()
     worker.wait_log('died; starting another')
     wait_succeeded(queue, 1)
     [run] = heartbeats.runs()

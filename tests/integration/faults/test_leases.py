@@ -283,7 +283,7 @@ def test_more_tasks_than_one_renewal_names(daemon, queue, client, late):
     began = boot_s()
     worker.terminate()
     assert worker.wait_exit() == 0
-    assert boot_s() - began < 3 + late.start()
+    assert boot_s() - began < lease_s + late.start()
     assert queue.counter('released') == tasks - 2 and client.hlen(queue.running) == 0
 
 
@@ -354,8 +354,8 @@ def test_expired_behind_a_thousand_live(daemon, queue, client, heartbeats, late)
     finally:
         ended.set()
         keeper.join()
-    # allows for the task's own start
-    assert run.first - begun < SCAN_S + 0.25 + late.start()
+    # allows for the task's own start; ten scans would take longer
+    assert run.first - begun < SCAN_S + 1 + late.start()
     assert run.fence > gone.fence and len(queue.pending('live')) == 1000
 
 
