@@ -18,7 +18,8 @@
 
 enum {
     WAIT_US = 500 * 1000, /* between questions to Redis whether the task has ended */
-    LAG_US = 300 * 1000,  /* the longest delay until the journal has a record */
+    LAG_MS = 2000,        /* the longest delay until the journal has the record of an end */
+    LAG_SHORT_MS = 300,   /* the same for a task that had ended before */
     BATCHES_MOST = 100,   /* batches of a task that are looked for */
 };
 
@@ -233,11 +234,27 @@ static int print_rest(struct journal *journal)
     return status == EX_OK ? cli_flush() : status;
 }
 
+/* Prints records until one tells of the task's end, for so long at most. Each wait ends with any
+ * change of the journal. */
+static int print_late(struct journal *journal, int64_t most_ms)
+{
+    int64_t until_ns = clock_boot_ns() + most_ms * CLOCK_NS_PER_MS, left_ns;
+    int status = EX_OK, result;
+
+    while (status == EX_OK && !journal->ended && (left_ns = until_ns - clock_boot_ns()) > 0) {
+        result = sd_journal_wait(journal->handle, (uint64_t)(left_ns / 1000 + 1));
+        status = result < 0 ? fail("wait", result) : print_rest(journal);
+    }
+    return status;
+}
+
 static int follow(struct journal *journal)
 {
+    int64_t lag_ms = LAG_SHORT_MS;
     int status = EX_OK, result;
 
     while (status == EX_OK && !journal->ended && !logs_has_ended(journal->cli, journal->task)) {
+        lag_ms = LAG_MS;
         if (journal->task->elsewhere && journal->printer.printed == 0 &&
             !journal->options->directory) {
             return LOGS_ELSEWHERE;
@@ -248,13 +265,8 @@ static int follow(struct journal *journal)
         }
         status = print_rest(journal);
     }
-
     /* Redis knows the end before journald has written all records */
-    if (status == EX_OK && !journal->ended) {
-        result = sd_journal_wait(journal->handle, LAG_US);
-        status = result < 0 ? fail("wait", result) : print_rest(journal);
-    }
-    return status;
+    return status == EX_OK ? print_late(journal, lag_ms) : status;
 }
 
 /* ---- no output */
