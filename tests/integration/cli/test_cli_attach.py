@@ -7,7 +7,7 @@ import pytest
 from harness import processes
 from harness.functions.results import follow, key_of, wait_result
 from harness.queue import Queue
-from harness.tasks import wait_letters
+from harness.tasks import wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
@@ -107,6 +107,7 @@ def test_a_batch_on_a_paused_queue(daemon, start, queue, latches, folder, wait_u
     [waiting] = queue.add({'payload': 'three'})
     attach, other = start('attach', tid), start('attach', waiting)
     wait_until(lambda: 'is paused' in other.error, 20)
+    awaited(queue, wait_until, tid)
     latch.open()
     assert attach.ended() == 0 and attach.error == ''
 
@@ -332,6 +333,7 @@ def test_ended_before(daemon, leat, queue):
                                  {'command': 'true'})
     wait_letters(queue)
     wait_result(queue, kept)
+    wait_succeeded(queue, 2)
     assert leat('attach', dead).returncode == 4
     assert leat('attach', kept).returncode == 0
     for unknown in gone, '99-0', 'no-such-label':

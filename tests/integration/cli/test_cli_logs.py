@@ -148,7 +148,7 @@ def test_by_label(worker, queue, journal, logs):
 @pytest.mark.usefixtures('journalled')
 def test_of_a_batch(worker, queue, journal, logs):
     """The output of a batch's process is printed for each of its tasks."""
-    worker({'task': {'command': 'cat; echo all', 'batch': 3, 'batch_wait': '2s'}, 'queue': {'concurrency': 1}})
+    worker({'task': {'command': 'cat; echo all', 'batch': 3, 'batch_wait': '1m'}, 'queue': {'concurrency': 1}})
     tids = queue.add(*[{'payload': word} for word in ('one', 'two', 'three')])
     wait_succeeded(queue, 3)
     for tid in tids:
@@ -443,7 +443,8 @@ def test_follow_file_over_a_broken_connection(daemon, queue, files, start, latch
     run = start('logs', '-f', tid, config=through_proxy)
     daemon().wait_ready()
     wait_until(lambda: queue.redis.hlen(queue.running) == 1 and (not begun or run.raw == b'a\n'))
-    wait_until(lambda: any(b'leat_show' in command for one in proxy.connections for command in one.answered))
+    wait_until(lambda: any(b'leat_show' in command for one in list(proxy.connections)
+                           for command in list(one.answered)))
     proxy.refuse()
     run.wait_error('cannot')
     proxy.accept()

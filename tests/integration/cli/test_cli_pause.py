@@ -79,7 +79,7 @@ def test_wait(leat, queue, resumed):
         queue.gate('paused', False)
     else:
         queue.finish('w1:1:a', tasks[1])
-    waiting.join(30)
+    waiting.join(120)
     [done] = results
     if resumed:
         assert done.returncode == EX_TEMPFAIL and 'resumed meanwhile' in done.stderr
@@ -96,7 +96,7 @@ def test_interrupted_wait(folder, base_config, queue):
     with subprocess.Popen([program('leat'), '-c', str(path), 'pause', '--wait']) as process:
         wait_until(lambda: queue.redis.hexists(queue.conf, 'paused'))
         process.terminate()
-        process.wait(20)
+        process.wait(120)
     assert process.returncode != 0 and queue.redis.hexists(queue.conf, 'paused')
 
 

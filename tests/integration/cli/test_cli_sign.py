@@ -60,7 +60,7 @@ def test_signed_tasks_run(daemon, leat, required, queue, folder):
         {'command': f'wc -c {out}', 'payload_base64': 'AP8=', 'unique': 'u', 'lane': 'a'}))
     done = leat('run', 'echo three', config=required)
     assert (done.returncode, done.stdout) == (0, 'three\n'), done.stderr
-    wait_succeeded(queue, 704)
+    wait_succeeded(queue, 704, 300)
     assert len((folder / 'out').read_text().splitlines()) == 703
 
 
