@@ -1,6 +1,7 @@
 """A terminal that a test can see and type into: tmux, with a server of its own."""
 import os
 import shlex
+import socket
 import subprocess
 
 from . import processes
@@ -29,11 +30,16 @@ class Tmux:
         self.server = processes.start(
             ['tmux', '-D', '-u', '-S', str(self.socket), '-f', str(config)], env=self.environment,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        wait_until(self.socket.exists)
+        wait_until(self.listens)
         words = shlex.join(['env', *(f'{name}={value}' for name, value in env.items()), *map(str, argv)])
         script = f'trap : INT QUIT; cd {folder}; stty -g >before; {words} 2>error; echo $? >status; ' \
                  'stty -g >after; echo "back in the shell"; exec cat'
         self.run('new-session', '-d', '-x', columns, '-y', rows, 'sh', '-c', script)
+
+    def listens(self):
+        """Whether the server takes connections: before that, a client would start another server."""
+        with socket.socket(socket.AF_UNIX) as one:
+            return one.connect_ex(str(self.socket)) == 0
 
     def run(self, *words):
         return subprocess.run(['tmux', '-u', '-S', str(self.socket), *map(str, words)], env=self.environment,
@@ -68,6 +74,13 @@ class Tmux:
         lines = self.seen().splitlines()
         at = [number for number, line in enumerate(lines) if line.startswith(title)]
         return [line.split() for line in lines[at[0] + 1:] if line.strip()][:-1] if at else []
+
+    def wait_rows(self, title, condition):
+        """Waits until condition(rows) is true of these rows: the terminal may show a page that is half drawn."""
+        def there():
+            rows = self.rows(title)
+            return rows and condition(rows)
+        wait_until(there, message=self.seen)
 
     def ended(self):
         """The exit status of the command and its errors, when the shell goes on."""
