@@ -168,9 +168,12 @@ def test_it_works_at_every_width(page, queue):
     for scheme in ('light', 'dark'):
         for width in (320, 1024, 2560):
             page.look(width, scheme)
-            assert page.run('return document.documentElement.scrollWidth') <= width, (width, scheme)
-            assert page.run('''return [...document.querySelectorAll('main .panel')].filter((one) =>
-                one.scrollWidth > one.clientWidth + 1).map((one) => one.ariaLabel)''') == [], (width, scheme)
+            # the browser may not have laid the page out anew yet
+            wait_until(lambda width=width: page.run('return document.documentElement.scrollWidth') <= width,
+                       message=f'{width} {scheme}')
+            wait_until(lambda: page.run('''return [...document.querySelectorAll('main .panel')].filter((one) =>
+                one.scrollWidth > one.clientWidth + 1).map((one) => one.ariaLabel)''') == [],
+                       message=f'{width} {scheme}')
             titles = page.run('''return [...document.querySelectorAll('main h2, .chart strong')].map(
                 (one) => one.textContent)''')
             assert {'History', 'Ready', 'Ends per second', 'Waiting', 'Duration', 'Delayed and dead', 'Running',

@@ -265,7 +265,8 @@ def test_one_snapshot_for_all_who_look(board, busy, client):
     end = client.time()
     calls = client.info('commandstats').get('cmdstat_fcall_ro', {'calls': 0})['calls']
     seconds = end[0] - begin[0] + (end[1] - begin[1]) / 1e6
-    assert calls <= 9 * (seconds + 1) + 1
+    # one more for a question that Redis was late to answer
+    assert calls <= 9 * (seconds + 2)
 
 
 def test_a_costly_queue_is_asked_less(board, busy, client):
@@ -274,12 +275,14 @@ def test_a_costly_queue_is_asked_less(board, busy, client):
     busy.add(*[{'command': 'true', 'payload': 'x' * 30000}] * 100, due='+3600000')
     board.start()
     board.get('queue', queue='emails')
-    begin = client.time()[0]
+    begin, seconds = client.time(), 0
     reads = client.info('commandstats')['cmdstat_fcall_ro']['calls']
-    while client.time()[0] < begin + 6:
+    while seconds < 6:
         assert board.get('queue', queue='emails')['status']
+        end = client.time()
+        seconds = end[0] - begin[0] + (end[1] - begin[1]) / 1e6
     reads = client.info('commandstats')['cmdstat_fcall_ro']['calls'] - reads
-    assert reads <= 30  # of 8 functions each second, 6 are lists, which were read twice
+    assert reads <= 5 * seconds  # of 8 functions each second, 6 are lists, which were read twice
 
 
 def test_the_rings(board, busy):

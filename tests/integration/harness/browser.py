@@ -57,8 +57,10 @@ class Browser:
             [one.querySelector('dt').textContent, one.querySelector('dd').textContent]))''')
 
     def errors(self):
-        """The complaints of the browser since the last call."""
-        return [entry['message'] for entry in self.driver.get_log('browser') if entry['level'] == 'SEVERE']
+        """The complaints of the browser since the last call, but for questions that came too soon: the page asks
+        again."""
+        messages = [entry['message'] for entry in self.driver.get_log('browser') if entry['level'] == 'SEVERE']
+        return [message for message in messages if 'status of 429' not in message]
 
     def close(self):
         self.driver.quit()
