@@ -134,7 +134,8 @@ def test_daemon_receives_its_signals(spoiled, queue):
 
 def test_timeout_with_term_blocked_at_the_start(spoiled, queue):
     """TERM reaches a task whose daemon was started with TERM blocked and ignored."""
-    spoiled({'task': {'kill_grace': '2s', 'timeout': '1500ms'}, 'retry': {'max_attempts': 1}})
+    spoiled({'task': {'kill_grace': '20s', 'timeout': '4s'}, 'queue': {'lease': '1m'},
+             'retry': {'max_attempts': 1}})
     queue.add({'command': "trap 'echo heard; exit 1' TERM; sleep 60 & wait"})
     wait_until(lambda: queue.counter('dead') == 1)
     [(_, fields)] = queue.entries('dead')

@@ -108,7 +108,8 @@ def test_batches_checks_and_hooks(start, queue, folder):
 
 def test_the_daemon_kills_them(start, queue, folder):
     """A timeout sends TERM, then KILL, also to processes in other process groups."""
-    start({'task': {'user': 'thumbs', 'timeout': '2s'}, 'retry': {'max_attempts': 1}}, UNPRIVILEGED)
+    start({'task': {'user': 'thumbs', 'timeout': '4s', 'kill_grace': '3s'}, 'queue': {'lease': '1m'},
+           'retry': {'max_attempts': 1}}, UNPRIVILEGED)
     queue.add({'command': f"trap 'echo TERM >>{folder}/told' TERM; set -m; sleep 1000 & "
                           f'echo $$ $! >{folder}/pids; while :; do wait; done'})
     [letter] = wait_letters(queue)
