@@ -141,16 +141,20 @@ static int send_tasks(struct reading *reading)
 static int take_line(struct reading *reading, const char *line, size_t size)
 {
     json_t *object = json_loadb(line, size, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
-    int failed;
+    size_t arguments = reading->call.arguments, wire_size = reading->call.wire.size;
+    int failed, status;
 
     reading->line++;
     failed = json_is_object(object) ? add_task(reading, object) : -1;
     json_decref(object);
     if (failed != 0) {
-        cli_error(
-            "line %llu is not a task as leat export writes it; the tasks before it were imported",
-            (unsigned long long)reading->line);
-        return EX_DATAERR;
+        /* send the tasks before it, without the part of this one that was added */
+        reading->call.arguments = arguments;
+        reading->call.wire.size = wire_size;
+        status = send_tasks(reading);
+        cli_error("line %llu is not a task as leat export writes it; the import ends there",
+                  (unsigned long long)reading->line);
+        return status == EX_OK ? EX_DATAERR : status;
     }
     return reading->count == BATCH_TASKS || reading->call.wire.size >= BATCH_BYTES
                ? send_tasks(reading)

@@ -174,6 +174,22 @@ def test_other_files(leat, queue, folder, line, why):
     assert queue.places() == {}
 
 
+@pytest.mark.parametrize('last', [
+    '{"tid":', '{"state": "ready", "fields": [{"name": "a", "value": 5}], "leat": []}'])
+def test_a_file_that_was_cut(leat, queue, folder, last):
+    """The tasks before a line that is no task are imported, also if they are fewer than one call takes."""
+    queue.register('w1:1:a')
+    tids = [queue.add(PLAIN)[0] for _ in range(3)]
+    text = leat('export').stdout
+    (folder / 'export').write_text(text + last)
+    queue.redis.delete(*queue.keys)
+    queue.register('w1:1:a')
+    done = leat('import', '--export', folder / 'export')
+    assert done.returncode == EX_DATAERR and done.stdout.startswith('imported 3 tasks')
+    assert done.stderr == 'leat: line 4 is not a task as leat export writes it; the import ends there\n'
+    assert leat('export').stdout == text and [json.loads(line)['tid'] for line in text.splitlines()] == tids
+
+
 def test_usage(leat):
     """Options for keys do not go with a file."""
     for words in (['--running', 'key'], ['--export', 'f', 'key'], ['--export', 'f', '--lane', 'a']):
