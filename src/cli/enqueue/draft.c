@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "config/types/arguments.h"
 #include "config/types/commands.h"
+#include "queue/arguments_fit.h"
 #include "queue/batch.h"
 #include "queue/calls.h"
 
@@ -62,25 +63,6 @@ bool draft_check(const struct draft *draft, const struct config_task *config, ch
            (!shares || batch_fits(config->batch_format, &task, reason, reason_size));
 }
 
-/* Returns true if the draft has all fields of the arguments that have no default. */
-static bool has_needed(const struct draft *draft, const struct arguments *arguments, char *reason,
-                       size_t reason_size)
-{
-    for (size_t i = 0; i < arguments->count; i++) {
-        const struct argument *word = &arguments->words[i];
-        for (size_t j = 0; j < word->count; j++) {
-            const struct argument_piece *piece = &word->pieces[j];
-            if (piece->is_field && !piece->fallback && !draft_has(draft, piece->text)) {
-                (void)snprintf(reason, reason_size,
-                               "field %s is missing: an argument of the command needs it",
-                               piece->text);
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
 static bool has_directory(const struct draft *draft)
 {
     for (size_t i = 0; i < draft->count; i++) {
@@ -91,8 +73,8 @@ static bool has_directory(const struct draft *draft)
     return false;
 }
 
-static bool has_arguments(const struct draft *draft, const struct config *config, const char *name,
-                          char *reason, size_t reason_size)
+static bool fits_arguments(const struct draft *draft, const struct config *config, const char *name,
+                           char *reason, size_t reason_size)
 {
     const char *text = config_command_value(config->command.arguments, name);
     struct arguments arguments = {0};
@@ -100,7 +82,7 @@ static bool has_arguments(const struct draft *draft, const struct config *config
     /* the config was parsed with these arguments: a failure now is one of memory, and the worker
      * checks again */
     bool fine = !text || arguments_parse(text, &arguments, &why) != 0 ||
-                has_needed(draft, &arguments, reason, reason_size);
+                arguments_fit(&arguments, draft->fields, draft->count, reason, reason_size);
 
     arguments_free(&arguments);
     buffer_free(&why);
@@ -126,7 +108,7 @@ bool draft_is_listed(const struct draft *draft, const struct config *config, cha
         }
         bytes_copy(command, name, sizeof name); /* a name that is cut is too long to be listed */
         if (command.size < sizeof name && config_command_value(config->command.program, name)) {
-            return has_arguments(draft, config, name, reason, reason_size);
+            return fits_arguments(draft, config, name, reason, reason_size);
         }
         (void)snprintf(reason, reason_size, "the configuration has no [command.%s%s]", name,
                        command.size < sizeof name ? "" : "...");

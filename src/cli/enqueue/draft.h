@@ -33,8 +33,8 @@ bool draft_check(const struct draft *draft, const struct config_task *config, ch
                  size_t reason_size);
 
 /* Checks the command of a draft that passed draft_check, if the config lists the allowed commands:
- * it must be one of them, and the task must have the fields that it needs and no directory. Returns
- * true, or false with the reason. */
+ * it must be one of them, the fields that it needs must be there and fit, and the task must have no
+ * directory. Returns true, or false with the reason. */
 bool draft_is_listed(const struct draft *draft, const struct config *config, char *reason,
                      size_t reason_size);
 

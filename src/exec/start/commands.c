@@ -13,6 +13,7 @@
 #include "base/escape.h"
 #include "config/types/arguments.h"
 #include "config/types/commands.h"
+#include "queue/arguments_fit.h"
 
 struct command_line {
     char *name, *program;
@@ -117,32 +118,6 @@ static const struct command_line *find_line(const struct commands *commands,
     return NULL;
 }
 
-/* Returns the task's value for the piece, or NULL. */
-static const struct bytes *brought(const struct argument_piece *piece, const struct task *task)
-{
-    for (size_t i = 0; piece->is_field && i < task->field_count; i++) {
-        if (bytes_equal(task->fields[i].name, piece->text)) {
-            return &task->fields[i].value;
-        }
-    }
-    return NULL;
-}
-
-/* Returns the text of the piece; its data is NULL if the task lacks the field. */
-static struct bytes value_of(const struct argument_piece *piece, const struct task *task)
-{
-    const struct bytes *value = brought(piece, task);
-    const char *text = piece->is_field ? piece->fallback : piece->text;
-    return value ? *value : (struct bytes){text, text ? strlen(text) : 0};
-}
-
-static bool refuse_field(const struct argument_piece *piece, const char *what, char *reason,
-                         size_t size)
-{
-    (void)snprintf(reason, size, "field %s %s", piece->text, what);
-    return false;
-}
-
 /* An unlisted name may hold any bytes: it is escaped, and a long one is cut. */
 static bool refuse_command(const struct task *task, char *reason, size_t size)
 {
@@ -159,41 +134,6 @@ static bool refuse_command(const struct task *task, char *reason, size_t size)
     return false;
 }
 
-/* Returns true if the task has all that the word needs; otherwise false with the reason. If
- * `options` is true, a "--" stands before the word, and a field at its beginning may begin with
- * '-'. */
-static bool word_fits(const struct argument *word, const struct task *task, bool options,
-                      char *reason, size_t size)
-{
-    size_t length = 0;
-    for (size_t i = 0; i < word->count; i++) {
-        const struct argument_piece *piece = &word->pieces[i];
-        struct bytes value = value_of(piece, task);
-        if (!value.data) {
-            return refuse_field(piece, "is missing: an argument of the command needs it", reason,
-                                size);
-        }
-        if (memchr(value.data, '\0', value.size)) {
-            return refuse_field(piece, "holds a NUL byte: it cannot be an argument", reason, size);
-        }
-        if (!options && length == 0 && value.size > 0 && value.data[0] == '-' &&
-            brought(piece, task)) {
-            return refuse_field(piece, "begins with -: it would be taken for an option", reason,
-                                size);
-        }
-        if (value.size > TASK_MAX_STRING - length) {
-            return refuse_field(piece, "makes an argument longer than 131071 bytes", reason, size);
-        }
-        length += value.size;
-    }
-    return true;
-}
-
-static bool ends_options(const struct argument *word)
-{
-    return word->count == 1 && !word->pieces[0].is_field && strcmp(word->pieces[0].text, "--") == 0;
-}
-
 bool commands_fit(const struct commands *commands, const struct task *task, char *reason,
                   size_t reason_size)
 {
@@ -205,15 +145,12 @@ bool commands_fit(const struct commands *commands, const struct task *task, char
         (void)snprintf(reason, reason_size, COMMANDS_NO_DIRECTORY);
         return false;
     }
-    bool options = false;
-    for (size_t i = 0; i < line->arguments.count; i++) {
-        const struct argument *word = &line->arguments.words[i];
-        if (!word_fits(word, task, options, reason, reason_size)) {
-            return false;
-        }
-        options = options || ends_options(word);
-    }
-    return true;
+    return arguments_fit(&line->arguments, task->fields, task->field_count, reason, reason_size);
+}
+
+static struct bytes value_of(const struct argument_piece *piece, const struct task *task)
+{
+    return arguments_value(piece, task->fields, task->field_count);
 }
 
 char **commands_words(const struct commands *commands, const struct task *task)

@@ -167,6 +167,25 @@ def test_payloads_of_batches(leat, queue, task, payload, said):
         assert (done.returncode, done.stderr) == (0, '')
 
 
+@pytest.mark.parametrize('args, said', [
+    (['--field', 'FILE=-x'], 'field FILE begins with -'),
+    (['--payload', '-', '--field', 'FILE=x'], 'field payload holds a NUL byte'),
+    (['--field', 'TO=-x'], 'field FILE is missing'),
+    (['--field', 'FILE=x', '--field', 'TO=-x'], None),
+    (['--field', 'FILE='], None),
+])
+def test_arguments_of_listed_commands(leat, queue, args, said):
+    """leat enqueue refuses fields that cannot be arguments of the listed command, as a worker does."""
+    config = {'security': {'commands': 'listed'},
+              'command.copy': {'program': 'true', 'arguments': '{FILE} -{payload=} -- {TO=.}'}}
+    done = leat('enqueue', *args, 'copy', config=config, input='a\0b')
+    if said:
+        assert done.returncode == EX_DATAERR and said in done.stderr
+        assert queue.places() == {}
+    else:
+        assert (done.returncode, done.stderr) == (0, '')
+
+
 def test_own_id(leat, queue):
     """If a task with the id exists, leat prints its id, says so on stderr, and succeeds."""
     first = leat('enqueue', '--id', 'order-17', 'true')
