@@ -302,11 +302,11 @@ static void waits_only_for_a_moment(void **state)
 {
     struct world *world = *state;
     make_short(world, 500);
+    int64_t begun_ns = clock_boot_ns();
     for (int number = 0; number < 4; number++) {
         take(world, number);
     }
     assert_int_equal(slots_ahead(world->slots), AHEAD - 3);
-    int64_t begun_ns = clock_boot_ns();
     await(world, 0, 3);
     assert_true(clock_boot_ns() - begun_ns > 10 * CLOCK_NS_PER_MS);
     for (int number = 1; number < 4; number++) {
@@ -547,13 +547,13 @@ static void batches_fill(void **state)
 {
     struct world *world = *state;
     set_concurrency(world, 2);
-    set_batch(world, 3, 100);
+    set_batch(world, 3, 2000);
     assert_int_equal(slots_room(world->slots), 6);
     assert_int_equal(slots_ahead(world->slots), 0);
+    int64_t begun_ns = clock_boot_ns();
     for (int number = 0; number < 5; number++) {
         take_plain(world, number, 1);
     }
-    int64_t begun_ns = clock_boot_ns();
     assert_int_equal(slots_room(world->slots), 1);
     slots_turn(world->slots);
     assert_int_equal(runner_processes(world->runner), 1);
@@ -564,7 +564,7 @@ static void batches_fill(void **state)
         ev_run(world->loop, EVRUN_ONCE);
         slots_turn(world->slots);
     }
-    assert_true(clock_boot_ns() - begun_ns > 80 * CLOCK_NS_PER_MS);
+    assert_true(clock_boot_ns() - begun_ns >= 2000 * CLOCK_NS_PER_MS);
     assert_int_equal(runner_count(world->runner), 5);
     assert_int_equal(slots_room(world->slots), 0);
     assert_int_equal(back_count(world), 0);

@@ -20,11 +20,12 @@ static int64_t elapsed_ms(const struct attempt *attempt)
 static void timeout_stays_a_timeout(void **state)
 {
     struct trial *trial = *state;
-    set_timeout(trial, 1500);
+    set_timeout(trial, 3000); /* the shell needs some of it until its trap is set */
+    trial->config.task.kill_grace_ms = 30000;
     struct attempt *attempt = run(trial, "trap 'echo got it; exit 0' TERM; sleep 50 & wait");
     assert_ending(attempt, "timeout");
     assert_bytes(attempt->stdout_tail, "got it\n");
-    assert_true(elapsed_ms(attempt) >= 1495);
+    assert_true(elapsed_ms(attempt) >= 2995);
 }
 
 // Goal: the task's own timeout overrides the configured one, and 0 means none.
@@ -44,13 +45,13 @@ static void own_timeout_counts(void **state)
 static void grace_ends_with_kill(void **state)
 {
     struct trial *trial = *state;
-    set_timeout(trial, 1000);
+    set_timeout(trial, 3000);
     trial->config.task.kill_grace_ms = 300;
     struct attempt *attempt =
         run(trial, "trap '' TERM; sleep 50 & echo $!; while :; do sleep 1; done");
     assert_ending(attempt, "timeout");
     assert_int_equal(attempt->ending.signal, SIGKILL);
-    assert_true(elapsed_ms(attempt) >= 1290);
+    assert_true(elapsed_ms(attempt) >= 3290);
     assert_true(is_dead(number_in(attempt->stdout_tail)));
 }
 
@@ -58,7 +59,7 @@ static void grace_ends_with_kill(void **state)
 static void stopped_task_hears_term(void **state)
 {
     struct trial *trial = *state;
-    set_timeout(trial, 1500);
+    set_timeout(trial, 3000);
     trial->config.task.kill_grace_ms = 30000;
     struct attempt *attempt = run(trial, "trap 'echo woken; exit 1' TERM; kill -STOP $$");
     assert_ending(attempt, "timeout");
@@ -79,6 +80,7 @@ static struct attempt *end_with(struct trial *trial, const char *command, enum j
 static void ends_have_their_causes(void **state)
 {
     struct trial *trial = *state;
+    trial->config.task.kill_grace_ms = 30000;
     struct attempt *attempt = end_with(trial, "sleep 50", JOB_LEASE_LOST);
     assert_ending(attempt, "lease-lost");
     assert_int_equal(attempt->ending.signal, SIGTERM);

@@ -24,8 +24,8 @@ static void comes_up_with_its_name(void **state)
     open_up(trial);
     int64_t id = connection_client_id(trial->connection);
     assert_true(id > 0);
-    send_text(trial, 1000, "CLIENT", "GETNAME");
-    send_text(trial, 1000, "CLIENT", "INFO");
+    send_text(trial, 20000, "CLIENT", "GETNAME");
+    send_text(trial, 20000, "CLIENT", "INFO");
     run_until(trial, &trial->replies, 2);
     assert_int_equal(buffer_append(&trial->texts, "", 1), 0);
     assert_memory_equal(trial->texts.data, "leat:q_q:work\n", 14);
@@ -44,7 +44,7 @@ static void authenticates(void **state)
     trial->config.user = (char[]){"w"};
     trial->config.password = (char[]){"p~ssw0rd"};
     open_up(trial);
-    send_text(trial, 1000, "ACL", "WHOAMI");
+    send_text(trial, 20000, "ACL", "WHOAMI");
     run_until(trial, &trial->replies, 1);
     assert_texts(trial, "w\n");
 }
