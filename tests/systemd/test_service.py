@@ -176,11 +176,13 @@ def test_move(unit):
     config = f"/etc/leat/{unit.name}.ini"
     machine.run("chgrp", "leat", config)
     machine.path(config).chmod(0o640)
-    old = unit.add("echo before; sleep 2; id -un")
+    go = f"/run/{unit.name}.go"
+    old = unit.add(f"echo before; while ! [ -e {go} ]; do sleep 0.05; done; id -un")
     wait_until(lambda: unit.figures()["running"] == 1, 20, machine.tail)
     refused = init(machine, unit.name, check=False)
     assert refused.returncode == 75 and "is running as user leat: add --move" in refused.stderr
     assert user_of(machine, unit.unit) == "leat"
+    machine.run("systemd-run", "--on-active=1s", "--timer-property=AccuracySec=100ms", "touch", go)
     done = init(machine, unit.name, "--move")
     user = f"leat-{unit.name}"
     assert done.stdout == f"{unit.name} runs as user {user} with {config}\n"

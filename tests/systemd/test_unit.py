@@ -225,7 +225,7 @@ def test_tasks_of_another_user(unit):
     unit.event("TASK_SUCCEEDED")
     unit.add("trap '' TERM; set -m; sleep 1234 & sleep 1234", "timeout", "1s")
     unit.event("TASK_DEAD")
-    assert machine.run("pgrep", "-u", "games", "sleep", check=False).returncode == 1
+    wait_until(lambda: machine.run("pgrep", "-u", "games", "sleep", check=False).returncode == 1)  # and reaped
 
 
 OWN_GROUPS = "/sys/fs/cgroup/leat.slice/{unit}.service"
