@@ -9,7 +9,8 @@ def batched(command, batch=10, wait='0', form='lines', **task):
 
 
 class Seen:
-    """The input of each process: a file each, named by the size of its batch (0: no batch)."""
+    """The input of each process: a file each, named by the size of its batch (0: no batch), and a file with these
+    names in order of time. (Times of files are too coarse for that.)"""
 
     def __init__(self, folder):
         self.folder = folder / 'seen'
@@ -17,11 +18,13 @@ class Seen:
 
     def command(self, then='exit 0'):
         return (f'f={self.folder}/${{LEAT_BATCH:-0}}-$$; cat > $f.new; env -0 > $f.env;'
-                f' mv $f.new $f.txt; {then}')
+                f' echo ${{f##*/}} >> {self.folder}/order; mv $f.new $f.txt; {then}')
 
     def all(self):
         """[(size of the batch, input)], in order of time."""
-        found = sorted(self.folder.glob('*.txt'), key=lambda path: path.stat().st_mtime_ns)
+        order = self.folder / 'order'
+        names = order.read_text().split('\n')[:-1] if order.exists() else []
+        found = [path for path in (self.folder / f'{name}.txt' for name in names) if path.exists()]
         return [(int(path.name.split('-')[0]), path.read_bytes()) for path in found]
 
     def environments(self):
