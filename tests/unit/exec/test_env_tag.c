@@ -176,18 +176,22 @@ static void other_threads_have_the_tag(void **state)
 static void a_worker_is_killed(void **state)
 {
     (void)state;
-    static const char *const environments[][3] = {{"LEAT_WORKER=test:1:dead", "LEAT_BATCH=2"},
-                                                  {"LEAT_WORKER=test:1:lives", "LEAT_BATCH=2"},
-                                                  {"LEAT_WORKER=test:1:dead", "LEAT_CAUSE=exit"}};
+    /* the names are this process's: the same test may run elsewhere on this machine */
+    char dead[64], lives[64];
+    assert_true(snprintf(dead, sizeof dead, "LEAT_WORKER=test:%d:dead", (int)getpid()) > 0);
+    assert_true(snprintf(lives, sizeof lives, "LEAT_WORKER=test:%d:lives", (int)getpid()) > 0);
+    const char *const worker = dead + strlen("LEAT_WORKER=");
+    const char *const environments[][3] = {
+        {dead, "LEAT_BATCH=2"}, {lives, "LEAT_BATCH=2"}, {dead, "LEAT_CAUSE=exit"}};
     pid_t pids[3];
     int status;
     for (size_t i = 0; i < 3; i++) {
         pids[i] = start_with(environments[i]);
     }
-    assert_int_equal(env_tag_kill("test:1:dead"), 1);
+    assert_int_equal(env_tag_kill(worker), 1);
     assert_int_equal(waitpid(pids[0], &status, 0), pids[0]);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    assert_int_equal(env_tag_kill("test:1:dead"), 0);
+    assert_int_equal(env_tag_kill(worker), 0);
     for (size_t i = 1; i < 3; i++) {
         assert_int_equal(waitpid(pids[i], NULL, WNOHANG), 0);
         end(pids[i]);
