@@ -244,21 +244,23 @@ def test_flushed_library_is_loaded_again(daemon, faults, heartbeats, late):
 
 
 @pytest.mark.parametrize('name', KEYS)
-def test_key_of_another_type(daemon, faults, heartbeats, name):
+def test_key_of_another_type(daemon, faults, heartbeats, folder, latch, name):
     """If a key of the queue is overwritten with a string while a task runs and then fails, nothing spins;
     after the repair the outcome is sent, and the task becomes one dead letter."""
     queue, client = Queue(faults.client).load(), faults.client
     worker = daemon({'queue': {**CALM['queue'], 'lease': '9s'},
                      'redis': CALM['redis'], 'retry': {'max_attempts': 2}}).wait_ready()
     wait_blocked(client)
-    queue.add({'command': heartbeats.task(0.3, 1), 'id': 'one'})
-    heartbeats.wait_runs(1)
+    queue.add({'command': f'touch {folder}/begun; {latch.wait}; exec {heartbeats.task(0.05, 1)}', 'id': 'one'})
+    wait_until((folder / 'begun').exists)
     key = getattr(queue, name)
     existed = client.exists(key)
     pipe = client.pipeline()
     if existed:
         pipe.rename(key, 'aside')
     pipe.set(key, 'foreign').execute()
+    latch.open()
+    heartbeats.wait_runs(1)
     wait_until(lambda: heartbeats.runs()[0].ended)
     assert cpu_share(worker.pid, WATCHED_S) < CPU_SHARE
     pipe = client.pipeline()

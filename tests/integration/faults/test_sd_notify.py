@@ -26,7 +26,7 @@ def test_ready_once_registered(daemon, queue, client, manager):
 
     wait_until(ready)
     assert seen == [1]
-    assert 'ready' in worker.log()
+    worker.wait_log('ready')  # it is written after the message
     queue.add({'command': 'true'})
     wait_succeeded(queue, 1)
     assert manager.having('READY') == ['1']

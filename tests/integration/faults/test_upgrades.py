@@ -11,6 +11,7 @@ import pytest
 from harness import processes
 from harness.batches import add
 from harness.polling import wait_until
+from harness.short_leases import wait_blocked
 from harness.tasks import status_of, wait_file
 from harness.upgrades import FAR, NEXT, Service, alive
 from harness.users import CAPABILITIES, TASKS, Host, as_user, needs_root
@@ -174,6 +175,7 @@ def test_many_upgrades_leave_nothing(serve, queue, client):
         return len(service.living()) == 1 and client.hlen(queue.workers) == 1
 
     wait_until(is_settled)
+    wait_blocked(client)  # all its connections are there
     before = wait_until(state)
     for _ in range(10):
         service.upgrade()
