@@ -250,13 +250,13 @@ def test_everywhere_else(daemon, queue, leat, latch, heartbeats):
 @pytest.mark.parametrize('restarted', [False, True])
 def test_killed_worker(daemon, queue, leat, heartbeats, restarted):
     """If the worker is killed after the cancel, the task does not run again, wherever it would have."""
-    first = daemon({'queue': {'lease': '2s', 'scan': '300ms'}}).wait_ready()
+    first = daemon({'queue': {'lease': '20s', 'scan': '300ms'}}).wait_ready()
     [tid] = queue.add({'command': heartbeats.task(600), 'id': 'label', 'unique': 'key'})
     heartbeats.wait_runs(1)
     first.stop()
     assert cancel(leat, tid) == f'{tid}: asked, it runs on {next(iter(queue.worker_heartbeats()))}\n'
     first.kill9()
-    second = daemon({'queue': {'lease': '2s', 'scan': '300ms'}}, start=not restarted)
+    second = daemon({'queue': {'lease': '20s', 'scan': '300ms'}}, start=not restarted)
     if restarted:
         second.start()
     wait_cancelled(queue)

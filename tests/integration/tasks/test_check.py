@@ -243,16 +243,17 @@ def test_lease_is_renewed(daemon, queue, folder, script):
 def test_cut_off_while_checking(daemon, queue, folder, proxy, through_proxy, script, heartbeats, late):
     """If the worker is cut off from Redis, the check is dead before the lease ends; after the repair it runs
     again with no attempt used."""
-    add_crashed(queue, lease=round(LEASE_S * 1000))
+    lease_s = 2 * LEASE_S  # so that it does not end before the fault, even if the machine stalls
+    add_crashed(queue, lease=round(lease_s * 1000))
     says = f'[ -e {folder}/go ] && exit 1; exec {heartbeats.task(60, stubborn=True)}'
-    daemon({**through_proxy, 'queue': {'lease': f'{LEASE_S:.0f}s'}, **checked(script, says)}).wait_ready()
+    daemon({**through_proxy, 'queue': {'lease': f'{lease_s:.0f}s'}, **checked(script, says)}).wait_ready()
     heartbeats.wait_runs(1)
     (folder / 'go').touch()
     begun = boot_s()
     proxy.silence()
     [run] = heartbeats.wait_dead()
     # the last renewal was sent before the fault began
-    assert run.last < begun + LEASE_S - MARGIN_S + 0.05 + late() and not run.ended
+    assert run.last < begun + lease_s - 2 * MARGIN_S + 0.05 + late() and not run.ended
     assert order(folder) == ['checked']
     proxy.heal()
     wait_until(lambda: queue.counter('succeeded') == 1, 20)

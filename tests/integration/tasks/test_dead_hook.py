@@ -207,7 +207,7 @@ def test_dead_letters_of_other_workers(queue, daemon, hook, folder, latch):
 
 def test_dead_letters_of_renewals(queue, hook, folder):
     """If a renewal finds that a running task's entry was deleted, the hook runs for its dead letter at once."""
-    hook(f'echo $LEAT_CAUSE >> {folder}/told', {'queue': {'lease': '2s', 'scan': '1h'}})
+    hook(f'echo $LEAT_CAUSE >> {folder}/told', {'queue': {'lease': '6s', 'scan': '1h'}})
     [task] = queue.add({'command': 'sleep 1000'})
     wait_until(lambda: queue.redis.hlen(queue.running) == 1, message='it runs')
     queue.redis.xdel(queue.stream, task)
@@ -229,7 +229,7 @@ def test_a_timeout(queue, hook, folder):
     """After the timeout the hook is killed with all its processes, by KILL if it ignores TERM, and does not
     run again."""
     one = hook(f"trap '' TERM; echo $$ >> {folder}/told; sleep 61 & wait; sleep 62",
-               notify_timeout='2s')
+               notify_timeout='4s')
     queue.add({'command': 'exit 1'})
     [pid] = wait_lines(folder / 'told', 1)
     one.wait_log('dead-letter hook failed: timeout')
@@ -241,12 +241,12 @@ def test_a_worker_that_dies_in_the_hook(queue, daemon, hook, folder, base_config
     """If the worker dies, another one runs the hook after the timeout."""
     base_config['queue'].update(SHORT['queue'])
     notify = f'echo $LEAT_TASK >> {folder}/told; test -e {folder}/second || exec sleep 60'
-    one = hook(notify, notify_timeout='2s')
+    one = hook(notify, notify_timeout='4s')
     [tid] = queue.add({'command': 'exit 1'})
     wait_lines(folder / 'told', 1)
     one.kill9()
     (folder / 'second').touch()
-    hook(notify, notify_timeout='2s')
+    hook(notify, notify_timeout='4s')
     assert wait_lines(folder / 'told', 2) == [tid, tid]
     wait_settled(queue, 1)
 

@@ -212,7 +212,7 @@ def test_the_own_directory_is_missing(homed, queue, folder):
 
 def test_cannot_execute_may_be_retried(homed, queue, folder):
     """[retry] cannot-execute = retry applies to a missing directory, which may exist at the next attempt."""
-    homed({'retry': {'max_attempts': 3, 'base': '300ms', 'jitter': 'none', 'cannot-execute': 'retry'}})
+    homed({'retry': {'max_attempts': 1000, 'base': '300ms', 'jitter': 'none', 'cannot-execute': 'retry'}})
     queue.add({'command': 'touch file', 'directory': f'{folder}/later'})
     wait_until(lambda: queue.counter('retried') >= 1)
     (folder / 'later').mkdir()

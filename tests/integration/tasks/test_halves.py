@@ -136,7 +136,7 @@ def test_tasks_that_have_to_be_checked(daemon, queue, seen, folder):
     """If check_after names the end of the batch, each of its tasks gets an attempt of its own after its
     check."""
     add(queue, *numbers(3))
-    daemon({**ONE_SLOT, **batched(seen.command('[ $LEAT_BATCH = 3 ] && sleep 60; exit 0'), timeout='1s',
+    daemon({**ONE_SLOT, **batched(seen.command('[ $LEAT_BATCH = 3 ] && sleep 60; exit 0'), timeout='4s',
                                   check=f'cat >> {folder}/checked; exit 1', check_after='timeout')}).wait_ready()
     wait_succeeded(queue, 3)
     assert sorted((folder / 'checked').read_bytes().split()) == [b'1', b'2', b'3']
@@ -270,11 +270,11 @@ def test_stop(daemon, queue, seen, latch, drain):
 
 def test_killed_worker(daemon, queue, seen):
     """If the worker is killed, each task that ran or waited for its half counts a crash and runs alone."""
-    sections = {**halves_wait(queue, seen, 'sleep 60'), 'queue': {'lease': '2s', 'concurrency': 1}}
+    sections = {**halves_wait(queue, seen, 'sleep 60'), 'queue': {'lease': '20s', 'concurrency': 1}}
     first = daemon(sections).wait_ready()
     wait_until(lambda: sizes(seen) == [4, 2])
     first.kill9()
-    daemon({'queue': {'lease': '2s'}, **batched(seen.command(), kill_grace='100ms')}).wait_ready()
+    daemon({'queue': {'lease': '20s'}, **batched(seen.command(), kill_grace='100ms')}).wait_ready()
     wait_succeeded(queue, 4)
     assert queue.counter('crashes') == 4
     assert sizes(seen) == [4, 2, 1, 1, 1, 1]

@@ -15,11 +15,15 @@ pytestmark = pytest.mark.usefixtures('quick_tasks')
 LIVE = {'live': '1', 'max_attempts': '1', 'result_ttl': '1m'}
 
 
-def test_live(daemon, queue, client):
+def test_live(daemon, queue, client, latches, wait_until):
     """The stream has a begin, data of both descriptors and an end, each with attempt, fencing token and
     offset. It is complete before the result exists, and expires a while after the end."""
     worker = daemon().wait_ready()
-    [tid] = queue.add({'command': r"printf 'a\0b'; sleep 0.7; echo err >&2; sleep 0.7; printf end", **LIVE})
+    one, two = latches(), latches()
+    [tid] = queue.add({'command': rf"printf 'a\0b'; {one.wait}; echo err >&2; {two.wait}; printf end", **LIVE})
+    for descriptor, latch in ((1, one), (2, two)):  # what comes at once has no order
+        wait_until(lambda fd=descriptor: follow(queue, tid).data(fd))
+        latch.open()
     wait_result(queue, tid)
     first, *data, last = follow(queue, tid).entries
     assert first.pop('worker').split(':')[1] == str(worker.pid)
@@ -142,7 +146,8 @@ def test_a_flood_delays_no_other_task(daemon, queue, client, wait_until, late):
     assert others >= 2  # a busy machine starts few in that time
     for tid in floods:
         assert follow(queue, tid).ends() == [(1, 'dead', 'timeout')]
-        assert follow(queue, tid).dropped() == 0
+        # while Redis is silent for two seconds, output is lost
+        assert follow(queue, tid).dropped() == 0 or late() > 5
 
 
 def test_many_at_once(daemon, queue, wait_until, late):

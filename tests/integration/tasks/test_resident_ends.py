@@ -129,7 +129,7 @@ def test_late_report(daemon, queue, handlers, folder, leat, report, own):
     assert leat('cancel', tid).returncode == 0
     worker.wait_log(f'task {tid}: attempt 1 ended: cancelled')
     (folder / 'has').unlink()
-    queue.add({'payload': 'ok', 'timeout': '2s', **own})
+    queue.add({'payload': 'ok', 'timeout': '4s', **own})
     wait_until((folder / 'has').exists)
     assert wait_letters(queue)[0].cause == 'timeout' and queue.counter('succeeded') == 0
 
@@ -356,7 +356,7 @@ def test_reload_of_idle_time(daemon, queue, handlers):
     reload(worker, handlers.config(resident_age='1s'))
     wait_until(lambda: len(handlers.ends()) >= 1)
     reload(worker, handlers.config(resident_idle='100ms'))
-    wait_until(lambda: handlers.ends() == handlers.up())
+    wait_until(lambda: sorted(handlers.ends()) == sorted(handlers.up()))
 
 
 def test_reload_with_fewer_slots(daemon, queue, handlers):

@@ -213,7 +213,7 @@ def test_chosen_ids_stop_no_signed_task(daemon, required, key, queue, client, ra
     client.xadd('emails', signed)
     client.xgroup_create('emails', queue.group, '0', mkstream=True)
     client.xreadgroup(queue.group, 'lost', {'emails': '>'})
-    daemon(dict(required, queue={'lease': '1s', 'scan': '200ms'})).wait_ready()
+    daemon(dict(required, queue={'lease': '4s', 'scan': '200ms'})).wait_ready()
     found = wait_letters(queue, 2)
     assert sorted(letter.cause for letter in found) == ['refused', 'refused']
     wait_succeeded(queue, 1)
