@@ -196,6 +196,7 @@ def test_upgrade_under_load(unit):
     assert len({record["LEAT_TASK"] for record in ended}) == count == len(ended)
     assert sorted(ends.read_text().split()) == sorted(record["LEAT_TASK"] for record in ended)
     assert not machine.path(f"{where}/overlaps").exists()
+    wait_until(lambda: unit.figures()["running"] == 0, 20, machine.tail)
     figures = unit.figures()
     assert (figures["ready"], figures["running"], figures["dead"]) == (0, 0, 0)
     assert unit.show("NRestarts") == "0"

@@ -363,7 +363,7 @@ def test_operators_are_in_the_journal(unit):
     host = unit.machine.run("hostname").stdout.strip()
     unit.configure(retry={"max_attempts": 1}).start()
     task = unit.add("exit 65")
-    unit.event("TASK_DEAD")
+    wait_until(lambda: unit.figures()["dead"] == 1, 20, unit.machine.tail)  # the record comes before the letter
     leat("conf")
     leat("dead", "list")
     leat("conf", "lease", "30s")
@@ -411,6 +411,7 @@ def test_a_periodic_task(machine, request):
     assert unit.figures()["ready"] == 1
     unit.start()
     unit.event("TASK_SUCCEEDED")
+    wait_until(lambda: unit.figures()["ready"] == unit.figures()["running"] == 0, 20, machine.tail)
     # another host's timer, when the task is over
     machine.run("systemctl", "start", "nightly.service")
     assert machine.show("nightly.service", "Result") == "success"
