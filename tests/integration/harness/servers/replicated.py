@@ -12,8 +12,8 @@ from ..polling import PATIENCE_S, wait_until
 from .server import PROGRAM, RedisServer
 
 NAME = 'mymaster'
-DOWN_AFTER_MS = 400
-NODE_TIMEOUT_MS = 500
+DOWN_AFTER_MS = 1500
+NODE_TIMEOUT_MS = 2000
 FIRST_PORT, LAST_PORT = 10000, 31999
 SLOTS = 16384
 CLAIMS = []  # of ports, until this process ends
