@@ -10,7 +10,7 @@ from harness.functions.history import record
 from harness.polling import wait_until
 from harness.servers.acl import acl_text
 
-VOLATILE = {'now_ms', 'rate'}
+VOLATILE = {'now_ms', 'rate', 'failure_rate', 'rate_over_ms'}
 HOSTILE = ['<script>alert(1)</script>', '"\'&<>', '\u202eevil', '\x1b[2J', '\U0001f600', b'\xff\xfe\x80',
            '</td><td>', '\\', 'é' * 90]
 
