@@ -193,8 +193,7 @@ def test_a_host_without_the_user(start, daemon, queue, folder, task, why):
     host."""
     worker = start({'task': task}, UNPRIVILEGED)
     queue.add(*[{'command': f'echo $LEAT_ATTEMPT $(id -u) >>{folder}/runs'}] * 20)
-    worker.wait_log(why)
-    assert 'this host cannot run tasks' in worker.log()
+    worker.wait_log(why).wait_log('this host cannot run tasks')
     wait_until(lambda: queue.counter('released') >= 1)
     daemon().wait_ready()
     wait_succeeded(queue, 20)

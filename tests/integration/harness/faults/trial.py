@@ -49,7 +49,7 @@ class Trial:
     def __init__(self, daemon, queue, folder, injector, batch=False, sections=None, tune=dict, resident=False):
         batch = batch or resident
         self.queue, self.folder, self.injector, self.batch = queue, folder, injector, batch
-        self.tune = tune
+        self.tune, self.resident = tune, resident
         batched = {'task': {'command': f'cat >> {folder}/trace', 'batch': 4, 'batch_wait': '20ms'}}
         if resident:
             batched['task'] = {**resident_task(f'echo "$payload" >> {folder}/trace'), 'batch': 2}
@@ -65,6 +65,9 @@ class Trial:
         """One round in which these calls fail. Returns whether any did."""
         one = Handful(self.queue, self.folder, self.batch, self.tune)
         at = len(self.worker.log())
+        if self.resident:  # while former processes end, there may be too many for a new one, and they go on
+            slots = QUICK['queue']['concurrency']
+            wait_until(lambda: len(self.worker.descendants()) <= slots, message=self.worker.log)
         self.injector.arm(kind, number, last)
         if lost:
             self.queue.redis.client_kill_filter(_type='normal', skipme=True)
