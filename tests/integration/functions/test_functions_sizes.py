@@ -331,8 +331,9 @@ def test_pages_of_large_tasks(queue):
 
 
 def large_tasks_everywhere(queue):
-    """Three large tasks in each place: running, in the requeue stream, delayed, dead; each has a unique key."""
-    queue.register('w1')
+    """Three large tasks in each place: running, in the requeue stream, delayed, dead; each has a unique key.
+    The lease is long, because a busy machine takes minutes for all that."""
+    queue.register('w1', lease=600000)
     for outcome in ('dead', 'retry', 'running', 'release'):
         for number in range(3):
             queue.redis.xadd(queue.stream, {'command': 'true', 'payload': BIG, 'unique': f'{outcome}-{number}'})

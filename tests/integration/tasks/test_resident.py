@@ -55,7 +55,7 @@ def test_never_ready(daemon, queue, handlers):
     """A process that does not write "ready" in time is ended; the log says which line is missing, and the task
     is not touched."""
     add(queue, 'ok')
-    worker = daemon(handlers.config('silent', resident_start_timeout='300ms')).wait_ready()
+    worker = daemon(handlers.config('silent', resident_start_timeout='4s')).wait_ready()
     worker.wait_log('has not written "ready" on descriptor 3')
     assert 'echo ready >&3' in worker.log()
     assert len(handlers.wait_up(2)) >= 2 and not handlers.records()
