@@ -80,14 +80,18 @@ struct server {
 /* ---- the loop */
 
 /* At its limit of connections, microhttpd stops listening. It only begins again in the run after
- * the one in which connections were closed, so there are two. */
+ * the one in which connections were closed, so the last run must have closed none. */
 static void run(void *context)
 {
     struct server *server = context;
     MHD_UNSIGNED_LONG_LONG timeout_ms;
-    bool fine = MHD_run(server->daemon) == MHD_YES;
+    uint64_t closed;
+    bool fine;
 
-    fine = MHD_run(server->daemon) == MHD_YES && fine;
+    do {
+        closed = server->visitors.closed;
+        fine = MHD_run(server->daemon) == MHD_YES;
+    } while (fine && server->visitors.closed > closed);
     if (fine && MHD_get_timeout(server->daemon, &timeout_ms) == MHD_YES) {
         timer_start_ms(&server->turn, (int64_t)timeout_ms);
     } else {

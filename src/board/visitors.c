@@ -3,7 +3,6 @@
  */
 #include "board/visitors.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -26,6 +25,7 @@ void visitors_notify(void *context, struct MHD_Connection *connection, void **ow
     const union MHD_ConnectionInfo *info;
 
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        visitors->closed++;
         if (visitor) {
             LIST_REMOVE(visitor, entries);
             free(visitor);

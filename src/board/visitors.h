@@ -7,12 +7,14 @@
 #define LEAT_BOARD_VISITORS_H
 
 #include <microhttpd.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
 struct visitor;
 
 struct visitors {
     LIST_HEAD(, visitor) list;
+    uint64_t closed; /* how many connections have been closed so far */
 };
 
 /* For MHD_OPTION_NOTIFY_CONNECTION, with a struct visitors as context. */

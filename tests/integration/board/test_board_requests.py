@@ -178,12 +178,13 @@ def test_a_unix_socket(board, queue, folder):
 
 
 def test_many_connections(running):
-    """More connections than the board takes do not stop it: those over the limit are closed."""
-    many = [running.connect() for _ in range(80)]
-    for one in many:
-        one.close()
-    # it may close one more before it has noticed that the others are gone
-    wait_until(lambda: running.request('/healthz').status == 200)
+    """More connections than the board takes do not stop it, however often: those over the limit are closed."""
+    for _ in range(100):
+        many = [running.connect() for _ in range(80)]
+        for one in many:
+            one.close()
+        # it may close one more before it has noticed that the others are gone
+        wait_until(lambda: running.request('/healthz').status == 200)
 
 
 def test_slow_clients(running):
