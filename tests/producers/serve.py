@@ -33,7 +33,7 @@ def work(attempt):
 async def meet(attempt, waiting=[]):
     """As work. Two of those with the payload meet come to their end together."""
     if attempt.payload == b'cancel':
-        other = asyncio.ensure_future(asyncio.sleep(600))
+        other = asyncio.get_running_loop().create_future()
         other.cancel()
         await other
     if attempt.payload == b'close':

@@ -1,5 +1,6 @@
 """Services with a user for each queue: leat init --service makes them, moves queues to them, and a hostile task of
 one queue meets a closed door at the others."""
+import concurrent.futures
 import json
 import re
 import shutil
@@ -182,8 +183,11 @@ def test_move(unit):
     refused = init(machine, unit.name, check=False)
     assert refused.returncode == 75 and "is running as user leat: add --move" in refused.stderr
     assert user_of(machine, unit.unit) == "leat"
-    machine.run("systemd-run", "--on-active=1s", "--timer-property=AccuracySec=100ms", "touch", go)
-    done = init(machine, unit.name, "--move")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        moving = pool.submit(init, machine, unit.name, "--move")
+        machine.wait_show(unit.unit, "ActiveState", lambda state: state == "deactivating")
+        machine.path(go).touch()
+        done = moving.result()
     user = f"leat-{unit.name}"
     assert done.stdout == f"{unit.name} runs as user {user} with {config}\n"
     assert user_of(machine, unit.unit) == user

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from harness.daemon import program, write_config
-from harness.polling import wait_until
+from harness.polling import PATIENCE_S, wait_until
 
 EX_NOHOST, EX_TEMPFAIL = 68, 75
 TASK = {'command': 'true'}
@@ -96,7 +96,7 @@ def test_interrupted_wait(folder, base_config, queue):
     with subprocess.Popen([program('leat'), '-c', str(path), 'pause', '--wait']) as process:
         wait_until(lambda: queue.redis.hexists(queue.conf, 'paused'))
         process.terminate()
-        process.wait(120)
+        process.wait(timeout=4 * PATIENCE_S)
     assert process.returncode != 0 and queue.redis.hexists(queue.conf, 'paused')
 
 

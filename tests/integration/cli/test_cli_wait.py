@@ -9,6 +9,7 @@ from harness import processes
 from harness.daemon import program, write_config
 from harness.functions.results import key_of, result_of
 from harness.latch import Latch
+from harness.polling import PATIENCE_S
 from harness.queue import Queue, text
 from harness.short_leases import pass_time
 from harness.tasks import wait_letters, wait_succeeded
@@ -341,7 +342,7 @@ def test_closed_pipe(queue, folder, base_config):
         os.close(reader)
         os.close(writer)
         queue.finish('w1', queue.begin('w1')[0])
-        assert process.wait(120) == 74
+        assert process.wait(timeout=4 * PATIENCE_S) == 74
 
 
 def test_a_result_that_is_broken(queue, start, wait_awaited, client):
