@@ -36,6 +36,12 @@ _leat_values() { # NAME|NAME...
     tr -d '\n' | grep -oE "\"($1)\": *\"[A-Za-z0-9_.:@/+-]+\"" | cut -d '"' -f 4
 }
 
+# Prints a word of the command line without quotes, and with the home folder for ~/. Nothing in it is run.
+_leat_plain() { # WORD
+    local word=${1/#\~\//$HOME/}
+    printf '%s\n' "${word//[\\\"\']/}"
+}
+
 # Prints what the queue has: ids and labels (tasks, dead), hosts or lanes. Others choose these, and compgen -W would run
 # commands in them, so what a shell has to quote is left out. So is what looks like an option.
 _leat_known() { # KIND; program and given are the caller's
@@ -116,8 +122,7 @@ _leat_operand() { # the variables of _leat
         if [[ $current == lane:* ]]; then
             current=${current#lane:}
             _leat_offer lanes
-            # bash replaces only what follows the colon
-            [[ $COMP_WORDBREAKS == *:* ]] || COMPREPLY=("${COMPREPLY[@]/#/lane:}")
+            COMPREPLY=("${COMPREPLY[@]/#/lane:}")
             return
         fi
         _leat_offer "${words[*]}"
@@ -128,18 +133,20 @@ _leat_operand() { # the variables of _leat
 }
 
 _leat() {
-    local program=${1/#\~/$HOME} current before='' command='' topic='' position=0 ended='' i word
+    local program=${1/#\~/$HOME} line=${COMP_LINE:0:COMP_POINT} current before='' command='' topic='' position=0 ended=''
+    local i word replaced
     local -a words options common=() given=() typed=()
     local -A values=()
     COMPREPLY=()
 
-    # bash makes three words of lane:NAME, and of --option=value
+    # bash begins another word at each : = and @
     for ((i = 0; i <= COMP_CWORD; i++)); do
-        if ((i > 1)) && [[ ${COMP_WORDS[i]} == :* || ${COMP_WORDS[i - 1]} == : ]]; then
+        if ((i > 0)) && [[ $line != [[:space:]]* ]]; then
             typed[${#typed[@]} - 1]+=${COMP_WORDS[i]}
-        elif [[ ${COMP_WORDS[i]} != '=' ]] || ((i == COMP_CWORD)); then
+        else
             typed+=("${COMP_WORDS[i]}")
         fi
+        line=${line#*"${COMP_WORDS[i]}"}
     done
     current=${typed[-1]}
     unset 'typed[-1]'
@@ -149,12 +156,13 @@ _leat() {
         word=${typed[i]}
         case $word in
         --) [[ -n $ended ]] || ended=$i ;;
+        --queue=* | --config=* | --redis=* | --password-file=*) given+=("$(_leat_plain "$word")") ;;
         -*) ;;
         *)
             if [[ $before == -[qc] || -n $before && -n ${values[$before]-} ]]; then
                 # the queue that is asked
                 case $before in
-                -q | -c | --queue | --config | --redis | --password-file) given+=("$before" "$word") ;;
+                -q | -c | --queue | --config | --redis | --password-file) given+=("$before" "$(_leat_plain "$word")") ;;
                 esac
                 before=''
                 continue
@@ -175,22 +183,28 @@ _leat() {
         before=$word
     done
 
-    if [[ $current == '=' ]]; then
-        current=''
-    fi
+    # bash replaces only what follows the last : or =, or what begins with the last @
+    replaced=${COMP_WORDBREAKS//[^:=@]/}
+    replaced=${replaced:+${current%"${current##*["$replaced"]}"}}
+    replaced=${replaced%@}
     if [[ -n $ended ]]; then
         if ((ended == ${#typed[@]} - 1)); then
             _leat_offer commands
         else
             _leat_offer files
         fi
+    elif [[ $current == --*=* ]]; then
+        before=${current%%=*} current=${current#*=}
+        _leat_value "$before"
+        COMPREPLY=("${COMPREPLY[@]/#/$before=}")
     elif _leat_value "$before"; then
-        return
+        :
     elif [[ $current == -* ]]; then
         _leat_offer "${options[*]} ${common[*]}"
     else
         _leat_operand
     fi
+    COMPREPLY=("${COMPREPLY[@]#"$replaced"}")
 }
 
 complete -F _leat leat

@@ -140,7 +140,7 @@ function __leat
                 if contains -- $before -q -c; or test -n "$before" -a -n "$(__leat_takes "$before" $help)"
                     # the queue that is asked
                     if contains -- $before -q -c --queue --config --redis --password-file
-                        set -a asked $before $word
+                        set -a asked $before (string replace -r '^~/' "$HOME/" -- $word)
                     end
                     set before ''
                     continue

@@ -122,13 +122,13 @@ _leat() {
         word=$words[i]
         case $word in
         --) ((ended)) || ended=$i ;;
-        (-q|-c|--queue|--config|--redis|--password-file)=*) given+=($word) ;;
+        (-q|-c|--queue|--config|--redis|--password-file)=*) given+=("${(Q)word}") ;;
         -*) ;;
         *)
             if [[ $before == -[qc] || -n $before && -n ${values[$before]} ]]; then
                 # the queue that is asked
                 case $before in
-                -q | -c | --queue | --config | --redis | --password-file) given+=($before $word) ;;
+                -q | -c | --queue | --config | --redis | --password-file) given+=($before "${(Q)word/#\~\//$HOME/}") ;;
                 esac
                 before=''
                 continue

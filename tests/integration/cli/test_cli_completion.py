@@ -1,5 +1,6 @@
 """The completions of bash, zsh and fish, in the real shells: what they offer, and what they ask the queue for."""
 import contextlib
+import itertools
 import json
 import os
 import pty
@@ -14,8 +15,8 @@ from harness.daemon import ROOT, program, write_config
 
 # offers the completions of its arguments: one a line, perhaps with a tab and a description
 BASH = r'''
-source "$1"; shift
-COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"
+source "$1"; COMP_LINE=$2; shift 2
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_POINT=${#COMP_LINE}
 _leat "$1" && printf '%s\n' "${COMPREPLY[@]}"
 '''
 FISH = r'''
@@ -76,8 +77,12 @@ class Shell:
         """Returns what is offered for the last word."""
         words = [program('leat'), *words]
         if self.name == 'bash':
-            script = 'set -u; ' + BASH
-            return split(run(['bash', '--norc', '-c', script, 'bash', self.script, *words], self.folder))
+            # bash has these as words of their own, unless they are quoted
+            pieces = [re.findall(r'[=:]+|@?[^=:@]+|@', word) or [''] if '"' not in word else [word]
+                      for word in map(str, words[1:])]
+            line = ' '.join(map(str, words))
+            return split(run(['bash', '--norc', '-c', 'set -u; ' + BASH, 'bash', self.script, line, words[0],
+                              *itertools.chain(*pieces)], self.folder))
         if self.name == 'fish':
             return split(run(['fish', '-N', '-c', FISH, self.script, *words], self.folder,
                              XDG_CONFIG_HOME=str(self.folder / '.config')))
@@ -184,6 +189,28 @@ def test_hosts_and_lanes_are_completed(complete, offered):
     offered(['bob'], 'dead', 'list', '--lane', 'b')
     # bash replaces what follows the colon
     offered(['alice' if complete.name == 'bash' else 'lane:alice'], 'conf', 'lane:a')
+
+
+def test_words_with_colons(complete, queue, known, offered):
+    """Labels and lanes with : and @ are completed after these, too, of which bash replaces only a part."""
+    queue.add({'command': 'true', 'id': 'user:7', 'lane': 'mail:in'},
+              {'command': 'true', 'id': 'user@host', 'lane': 'mail:in'}, due='+600000')
+    is_bash = complete.name == 'bash'
+    offered(['7' if is_bash else 'user:7'], 'show', 'user:')
+    offered(['@host' if is_bash else 'user@host'], 'cancel', 'user:7', 'user@')
+    offered(['@host' if is_bash else 'user@host'], 'edit', '--field', 'SIZE=2', 'user@h')
+    offered(['in' if is_bash else 'mail:in'], 'enqueue', '--lane', 'mail:')
+    offered(['in' if is_bash else 'lane:mail:in'], 'conf', 'lane:mail:')
+    offered([{'bash': 'in', 'zsh': 'mail:in', 'fish': '--lane=mail:in'}[complete.name]], 'enqueue', '--lane=mail:i')
+
+
+def test_the_queue_is_found_as_it_is_typed(complete, known, folder):
+    """A file in ~ and quoted values are understood, but nothing in them is run."""
+    assert complete('-c', '~/emails.ini', 'show', 'mon') == ['monthly/report']
+    if complete.name != 'fish':  # which quotes the words of this test itself
+        assert complete('-c', f'"{folder}/emails.ini"', 'show', 'mon') == ['monthly/report']
+        assert complete('-c', f'"$(echo>{folder}/ran)"', 'show', 'mon') == []
+    assert not (folder / 'ran').exists()
 
 
 def test_what_others_chose_is_not_run(complete, queue, known, offered, folder):
