@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 
 import pytest
@@ -62,9 +63,9 @@ class Service:
 
     def state(self):
         """(state, pid) of the worker."""
-        stat = self.folder / 'supervise/stat'
+        state = self.folder / 'supervise/stat'
         pid = self.folder / 'supervise/pid'
-        return (stat.read_text().strip(), pid.read_text().strip()) if pid.exists() else ('', '')
+        return (state.read_text().strip(), pid.read_text().strip()) if pid.exists() else ('', '')
 
     def sv(self, *words):
         return subprocess.run(['sv', *words, self.folder], env=self.env, capture_output=True, check=False)
@@ -73,10 +74,11 @@ class Service:
 @pytest.mark.parametrize('environment', ['runit'], indirect=True)
 def test_runit(environment, config, folder, client):
     """The worker runs tasks and logs JSON to svlogd's files. runit starts it again when it crashes, but not after
-    a wrong configuration. A stop lets the running task finish."""
+    a wrong configuration. A stop lets the running task finish. Other users cannot read the log."""
     service = Service(folder, *environment)
     client.xadd('emails', {'command': 'echo hello'})
     wait_until(lambda: [row for row in records(service.log) if row['message'] == 'hello'], message=service.state)
+    assert stat.S_IMODE(service.log.parent.stat().st_mode) == 0o750
 
     first = service.state()[1]
     os.kill(int(first), signal.SIGKILL)
