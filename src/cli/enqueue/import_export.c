@@ -72,12 +72,13 @@ static bool place_of(const json_t *object, const char *state, char *place, size_
 static int add_task(struct reading *reading, const json_t *object)
 {
     const json_t *fields = json_object_get(object, "fields"),
-                 *leat = json_object_get(object, "leat");
+                 *leat = json_object_get(object, "leat"), *due = json_object_get(object, "due_ms");
     const char *state = json_string_value(json_object_get(object, "state"));
     size_t own = json_array_size(fields);
     char place[64];
 
-    if (!state || !place_of(object, state, place, sizeof place)) {
+    if (!state || !place_of(object, state, place, sizeof place) ||
+        (due && (!json_is_integer(due) || json_integer_value(due) < 0))) {
         return -1;
     }
     if (strcmp(state, "running") == 0 && !reading->running) {
@@ -85,7 +86,7 @@ static int add_task(struct reading *reading, const json_t *object)
         return 0;
     }
     command_add_text(&reading->call, place);
-    command_add_number(&reading->call, json_integer_value(json_object_get(object, "due_ms")));
+    command_add_number(&reading->call, json_integer_value(due));
     command_add_number(&reading->call, (int64_t)(2 * (own + json_array_size(leat) + 1)));
     if (add_pairs(&reading->call, fields) != 0 || add_pairs(&reading->call, leat) != 0) {
         return -1;

@@ -165,6 +165,8 @@ def test_numbers_of_a_task_are_kept(leat, queue, folder):
     ('{"state": "ready", "fields": [], "leat": []}', 'line 1: it is not a task as leat export writes it'),
     ('{"state": "ready", "fields": [{"name": "a", "value_base64": "?"}], "leat": []}', 'is not a task'),
     ('{"state": "ready", "fields": [], "leat": [{"name": "leat.tid", "value": "x"}]}', 'line 1: it is not a task'),
+    ('{"due_ms": 1e12, "state": "delayed", "fields": [], "leat": []}', 'line 1 is not a task'),
+    ('{"due_ms": -5, "state": "delayed", "fields": [], "leat": []}', 'line 1 is not a task'),
 ])
 def test_other_files(leat, queue, folder, line, why):
     """A line that leat export has not written is named, and adds nothing."""
