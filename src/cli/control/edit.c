@@ -124,6 +124,18 @@ static int merge(const struct edit *edit, const struct redisReply *fields, struc
     return failed;
 }
 
+static bool would_run(const struct config *config, const struct draft *task, char *reason,
+                      size_t size)
+{
+    if (config->security.signatures == CONFIG_SIGNATURES_REQUIRED &&
+        !draft_has(task, "signature")) {
+        (void)snprintf(reason, size, "it is not signed");
+        return false;
+    }
+    return draft_check(task, &config->task, reason, size) &&
+           draft_is_listed(task, config, reason, size);
+}
+
 /* Checks the changed task as leatd does. A task that is not found is left to the call. Returns 0,
  * or an exit status after printing the error. */
 static int check(const struct edit *edit, const char *typed)
@@ -141,8 +153,7 @@ static int check(const struct edit *edit, const char *typed)
     }
     if (found && merge(edit, found->element[3], &merged) != 0) {
         status = cli_no_memory();
-    } else if (found && (!draft_check(&merged, &cli->config->task, reason, sizeof reason) ||
-                         !draft_is_listed(&merged, cli->config, reason, sizeof reason))) {
+    } else if (found && !would_run(cli->config, &merged, reason, sizeof reason)) {
         cli_error("cannot edit %s: workers would refuse the task: %s", typed, reason);
         status = EX_DATAERR;
     }

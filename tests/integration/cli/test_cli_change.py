@@ -169,6 +169,15 @@ def test_tasks_that_do_not_wait(run, queue, words):
     assert (words == ['now'] and code == 0) or (code == EX_DATAERR and 'it is signed' in err)
 
 
+def test_edit_without_a_signature(run, queue, folder):
+    """Where signatures are required, a change of fields that leaves the task unsigned is refused."""
+    tid = add(queue, PLAIN)
+    config = {'security': {'signatures': 'required', 'key_files': f'k:{folder}/key'}}
+    assert run('edit', tid, '--timeout', '5s', config=config) == (
+        '', f'leat: cannot edit {tid}: workers would refuse the task: it is not signed\n', EX_DATAERR)
+    assert run('edit', tid, '--delay', '1h', config=config) == (f'{tid}: edited\n', '', 0)
+
+
 def test_usage(run):
     """Ids and a place are needed."""
     for words in (['move', '1-1'], ['move', '--lane', 'a'], ['now'], ['edit'], ['edit', '1-1', '2-2']):
