@@ -3,6 +3,7 @@ import json
 import os
 import re
 import subprocess
+import time
 
 import pytest
 
@@ -14,6 +15,7 @@ from harness.tasks import wait_letters, wait_succeeded
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 ODD = b'\x1b[2Jred \xff\xfe \xc3\xbc\tx\r \x7f'
 HOST = os.uname().nodename
+LAG_S = 1.9  # a little less than leat logs -f waits for the record of an end
 DROPPED = re.search(r'LOG_ID_LOG_DROPPED "(\w+)"', (ROOT / 'src/base/log/log_ids.h').read_text())[1]
 
 
@@ -169,6 +171,36 @@ def test_follow(worker, queue, journal, start, latch, command, status):
     assert run.ended() == status
     expected = b'begun 1\nthrough\n' + (b'begun 2\nthrough\n' if command == 'exit 1' else b'')
     assert run.raw == expected
+
+
+@pytest.mark.usefixtures('journalled')
+def test_follow_while_others_log(worker, client, queue, journal, start, latch):
+    """-f waits for the last lines if Redis knows of the end before the journal has them, while others log."""
+    polls = []  # (time, whether leat has asked for the task since its end)
+
+    def others_have_logged():
+        now = time.monotonic()
+        journal.add(b'MESSAGE=other\n')
+        calls = client.slowlog_get(10000)
+        ends, asks = ([call['id'] for call in calls if name in call['command']]
+                      for name in (b' leat_finish ', b' leat_show '))
+        polls.append((now, ends and max(asks, default=0) > ends[0]))
+        return sum(bool(asked) for _, asked in polls) > 5
+
+    worker()
+    [tid] = queue.add({'command': f'echo begun; {latch.wait}; echo last'})
+    run = start('logs', '-D', journal.path, '-f', tid)
+    wait_until(lambda: b'begun\n' in run.raw)
+    journal.goes_on.clear()
+    client.config_set('slowlog-max-len', 10000)
+    client.config_set('slowlog-log-slower-than', 0)
+    others_have_logged()
+    latch.open()
+    wait_until(others_have_logged)
+    journal.goes_on.set()
+    wait_records(journal, tid, 'succeeded')
+    took_s = time.monotonic() - max(now for now, asked in polls if not asked)
+    assert run.ended() == 0 and (run.raw == b'begun\nlast\n' or took_s > LAG_S)
 
 
 @pytest.mark.usefixtures('journalled')

@@ -52,12 +52,15 @@ class Journal:
         self._remote = processes.start([REMOTE, '-o', str(self.path / 'test.journal'), '-'],
                                        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL)
+        self.goes_on = threading.Event()  # while it is clear, records of programs wait
+        self.goes_on.set()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self):
         while True:
             record = self._socket.recv(LARGEST)
+            self.goes_on.wait()
             if not record:
                 return
             self.add(record)
@@ -87,6 +90,7 @@ class Journal:
         return wait_until(there, message=lambda: f'{count} records of {matches}: {self.read()[-20:]}')
 
     def close(self):
+        self.goes_on.set()
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as last:
             last.sendto(b'', self._socket.getsockname())
         self._thread.join()
