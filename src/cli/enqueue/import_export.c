@@ -30,6 +30,7 @@ struct reading {
     size_t count;
     uint64_t line, added, existing, skipped;
     int status;
+    int end; /* exit status if the queue is full or takes no writes, so the import ends */
 };
 
 /* ---- one line */
@@ -101,6 +102,8 @@ static int add_task(struct reading *reading, const json_t *object)
 
 static void take_answer(struct reading *reading, uint64_t line, struct bytes answer)
 {
+    enum redis_error error = redis_error_classify(answer.data, answer.size);
+    bool ends = error == REDIS_ERROR_FULL || error == REDIS_ERROR_NO_WRITE;
     char what[64], why[WHY_SIZE];
     const char *text;
     size_t size;
@@ -109,12 +112,12 @@ static void take_answer(struct reading *reading, uint64_t line, struct bytes ans
         reading->added++;
     } else if (bytes_equal(answer, "exists")) {
         reading->existing++;
-    } else {
+    } else if (!ends || reading->end == EX_OK) {
         size = redis_error_text(answer.data, answer.size, &text);
         bytes_copy((struct bytes){text, size}, why, sizeof why);
         (void)snprintf(what, sizeof what, "cannot import line %llu", (unsigned long long)line);
-        reading->status = cli_call_failed(reading->cli, what,
-                                          redis_error_classify(answer.data, answer.size), why);
+        reading->status = cli_call_failed(reading->cli, what, error, why);
+        reading->end = ends ? reading->status : reading->end;
     }
 }
 
@@ -136,7 +139,7 @@ static int send_tasks(struct reading *reading)
     reading->call = (struct command){0};
     reading->count = 0;
     queue_import_begin(&reading->call, &reading->cli->queue);
-    return status;
+    return status == EX_OK ? reading->end : status;
 }
 
 static int take_line(struct reading *reading, const char *line, size_t size)

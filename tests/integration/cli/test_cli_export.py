@@ -192,6 +192,26 @@ def test_a_file_that_was_cut(leat, queue, folder, last):
     assert leat('export').stdout == text and [json.loads(line)['tid'] for line in text.splitlines()] == tids
 
 
+def test_a_full_queue(leat, queue, folder):
+    """A full queue ends the import, with one message. Repeated with more room, it adds the rest."""
+    queue.register('w1:1:a')
+    queue.add(*[PLAIN] * 250)
+    text = leat('export').stdout
+    (folder / 'export').write_text(text)
+    queue.redis.delete(*queue.keys)
+    queue.register('w1:1:a')
+    queue.conf_set('max_length', 90)
+    done = leat('import', '--export', folder / 'export')
+    assert done.returncode == EX_TEMPFAIL and done.stdout.startswith('imported 90 tasks')
+    assert done.stderr.startswith('leat: cannot import line 91: the queue has reached its limit of 90 tasks')
+    assert done.stderr.count('\n') == 1
+    queue.conf_set('max_length', 0)
+    done = leat('import', '--export', folder / 'export')
+    assert (done.returncode, done.stdout) == (
+        0, 'imported 160 tasks and dead letters, 90 were in the queue already\n')
+    assert leat('export').stdout == text
+
+
 def test_usage(leat):
     """Options for keys do not go with a file."""
     for words in (['--running', 'key'], ['--export', 'f', 'key'], ['--export', 'f', '--lane', 'a']):
