@@ -24,6 +24,7 @@ import base64
 import json
 import os
 import re
+import stat
 import sys
 import time
 import traceback
@@ -524,11 +525,17 @@ async def serve_async(work: Callable[[Attempt], Awaitable[object]]) -> None:
 
     records, report = _begin()
     reader = asyncio.StreamReader(limit=sys.maxsize)
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), records)
+    source: Union[BinaryIO, asyncio.BaseTransport] = records
+    if stat.S_ISREG(os.fstat(records.fileno()).st_mode):
+        # a task with a process of its own has its record in a file, and asyncio reads none
+        reader.feed_data(records.read())
+        reader.feed_eof()
+    else:
+        source, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), records)
     running: List[asyncio.Future[None]] = []
     while line := await reader.readline():
         running = [other for other in running if not other.done() or other.result()]
         running.append(asyncio.ensure_future(one(*_attempt(line))))
     await asyncio.gather(*running)
-    transport.close()
+    source.close()

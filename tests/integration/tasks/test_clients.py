@@ -150,6 +150,19 @@ def test_a_handler_of_several_tasks(daemon, queue, handler):
     wait_succeeded(queue, 2)
 
 
+def test_a_handler_of_one_task(daemon, queue, handler):
+    """A task with a process of its own has its record in a file, not in a pipe: on its last attempt if tasks share
+    processes, and if it has a directory of its own."""
+    command, _ = handler
+    daemon(resident(command, batch=4)).wait_ready()
+    _, bad = add(queue, 'one', 'dead', SIZE='1')
+    wait_succeeded(queue, 1)
+    add(queue, 'two', SIZE='1', max_attempts='3', directory='/')
+    wait_succeeded(queue, 2)
+    letter, = wait_letters(queue)
+    assert (letter.own['leat.tid'], letter.cause, letter.reason) == (bad, 'reported', 'no way out')
+
+
 def test_a_handler_that_leat_has_not_started(handler):
     """The message says what starts it."""
     command, _ = handler
