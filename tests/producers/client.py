@@ -57,12 +57,19 @@ async def scenario(queue):
 
 async def main():
     socket, name, kind = sys.argv[1:]
+    odd = {'command': r"printf 'a\377'", 'result_ttl': '1h'}
+    decoding = 'decode_responses=True&encoding_errors=surrogateescape'
     if kind == 'async':
         async with leat.AsyncQueue(name, f'unix://{socket}') as queue:
             seen = await scenario(queue)
+        async with leat.AsyncQueue(name, f'unix://{socket}?{decoding}') as queue:
+            result = await (await queue.add(**odd)).wait(300)
     else:
         with leat.Queue(name, f'unix://{socket}') as queue:
             seen = await scenario(queue)
+        with leat.Queue(name, f'unix://{socket}?{decoding}') as queue:
+            result = queue.add(**odd).wait(300)
+    seen['decoded'] = [result.state, result.stdout.hex()]
     print(json.dumps(seen))
 
 

@@ -51,6 +51,8 @@ def test_a_client(kind, redis_server, daemon, folder):
     assert seen['refused'][1] == 'task 1: lane: longer than 200 bytes, or with a NUL; shorten it'
     assert seen['env'][1] == 'env: lane is a field of the task, and no variable; give it outside of env'
     assert 'env' in seen['unknown'][1] and 'UTF-8' in seen['bytes'][1]
+    # bytes stay bytes, also if redis-py decodes answers
+    assert seen.get('decoded', ['success', '61ff']) == ['success', '61ff']
 
 
 @pytest.mark.parametrize('version', [4, 6])
