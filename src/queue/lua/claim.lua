@@ -156,6 +156,14 @@ local function judge(q, task, record, out)
   return 'claim'
 end
 
+-- Whether judge would claim the task of an entry without a record if nothing has stopped more from starting, no lane, no
+-- cancel and no waiting client is there, and the queue has no rate: a first attempt that holds nothing, does not expire,
+-- and is small.
+local function is_simple(task)
+  return not task.bound and not task.expires and task.bytes < LEAST_MAX_TASK and task.count <= FEW_VALUES
+    and task.token:sub(1, 1) == 's'
+end
+
 -- Claims together those of the tasks that hold nothing. Returns the tokens whose records they replace, or nil.
 local function claim_plain(q, tasks)
   local command, n, overtaken = { 'HSET', q[RUNNING], nil, nil }, 2, nil
@@ -195,7 +203,12 @@ local function admit(q, tasks, out)
   end
   for i = 1, #tasks do
     local task = tasks[i]
-    local fine, verdict = pcall(judge, q, task, task.packed and unpack_record(task.packed), out)
+    local fine, verdict = true, 'claim'
+    if not task.packed and not out.alone and out.left >= 1 and q.plain and is_simple(task) then
+      task.fence = next_fence(q, task)
+    else
+      fine, verdict = pcall(judge, q, task, task.packed and unpack_record(task.packed), out)
+    end
     if not fine then
       out.problem = out.problem or verdict
     elseif verdict == 'defer' then
@@ -276,13 +289,6 @@ local function admit_named(q, named, out)
   if #tasks > 0 then
     admit(q, tasks, out)
   end
-end
-
--- Whether judge would claim the task of an entry without a record if no task waits, nobody waits for one, and the queue
--- has no rate: a first attempt that holds nothing, does not expire, and is small.
-local function is_simple(task)
-  return not task.bound and not task.expires and task.bytes < LEAST_MAX_TASK and task.count <= FEW_VALUES
-    and task.token:sub(1, 1) == 's'
 end
 
 -- As admit, of one simple task. Returns its answer.

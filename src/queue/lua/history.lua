@@ -3,13 +3,17 @@ do -- History: tasks that have ended.
 -- {queue}:history is a stream, and conf's history says how many tasks stay, or how long. An entry has one or more tasks,
 -- those of one call: the value of its one field is a packed list of texts for each, in the order of ITEMS, one after the
 -- other. What is unknown is ''. A worker packs the list of a task that it has run; queue/history_record.h has the same
--- order. The field's name is how many tasks had succeeded then, also if this one did not, so that entries of many tasks
--- can be counted without reading all of them. Not every caller may use this key, so entries are written last, by pcall, and
--- nothing else depends on them. Dead letters of tasks that never ran are not here: anyone who may add tasks can make any
--- number of them.
+-- order. Not every caller may use this key, so entries are written last, by pcall, and nothing else depends on them. Dead
+-- letters of tasks that never ran are not here: anyone who may add tasks can make any number of them.
+--
+-- Entries have any number of tasks, and counting them would mean to read them. So stats has marks, as 'h:': 'SUCCEEDED ID …',
+-- the newest first: an entry, and how many tasks of the queue had succeeded before it.
 
-local STEP = 64 -- successes after which what is too much is deleted
-local LOOKS = 128 -- entries that this looks at
+local FIELD = 'tasks'
+local MARKS = 'h:' -- in stats
+local STEPS = 8 -- from one mark to the next until there are as many tasks as conf says
+local LEAST_STEP = 16 -- successes from one mark to the next
+local MOST_MARKS = STEPS + 2
 
 local ITEMS = {
   'tid', 'outcome', 'cause', 'status', 'reason', 'worker', 'attempts', 'enqueued_ms', 'waited_ms', 'begun_ms',
@@ -43,41 +47,37 @@ function leat.remember_end(q, holder, outcome, ending)
     (holder.fields and field(holder, 'command') or ''):sub(1, PREVIEW),
   }))
   if list and #list <= HISTORY_RECORD then
-    local total = number_or(redis.call('HGET', q[STATS], 'succeeded'), 0)
-    redis.call('XADD', history_key(q), 'MAXLEN', '~', str(most), '*', str(total), list)
+    redis.call('XADD', history_key(q), 'MAXLEN', '~', str(most), '*', FIELD, list)
   end
 end
 
--- Deletes the oldest entries if there are more than `most` tasks besides those of the last calls. Each entry has a task at
--- least, so Redis does that by itself unless entries have several.
-local function trim_to(q, most, total)
-  local key, start, looks, wanted = history_key(q), '-', 0, 1
-  redis.call('XTRIM', key, 'MAXLEN', '~', str(most))
-  while looks < LOOKS do
-    local found = redis.call('XRANGE', key, start, '+', 'COUNT', str(wanted))
-    for _, entry in ipairs(found) do
-      local number = tonumber(entry[2][1])
-      if number and number > total - most - PAGE and number <= total or looks + 1 == LOOKS then
-        return start ~= '-' and redis.call('XTRIM', key, 'MINID', '=', entry[1])
-      end
-      start, looks = '(' .. entry[1], looks + 1
-    end
-    if #found < wanted then
-      return
-    end
-    wanted = 2 * wanted
+-- Marks the entry of so many successes, unless there is a mark near it, and deletes the oldest ones if `most` tasks have
+-- succeeded after them. Redis deletes entries of one task by itself. total: how many have succeeded with this entry.
+local function mark(q, most, tasks, total, id)
+  if total % math.max(LEAST_STEP, math.ceil(most / STEPS)) >= tasks then
+    return
   end
+  local former, marks, oldest = redis.call('HGET', q[STATS], MARKS) or '', {}, nil
+  for before, from in (str(math.max(total - tasks, 0)) .. ' ' .. id .. ' ' .. former):gmatch('(%d+) (%d+%-%d+)') do
+    marks[#marks + 1] = before .. ' ' .. from
+    oldest = before + 0 <= total - most and from
+    if oldest or #marks == MOST_MARKS then
+      break
+    end
+  end
+  redis.call('HSET', q[STATS], MARKS, table.concat(marks, ' '))
+  if oldest then
+    redis.pcall('XTRIM', history_key(q), 'MINID', '=', oldest)
+  end
+  redis.call('XTRIM', history_key(q), 'MAXLEN', '~', str(most))
 end
 
 -- total: an error or other text if somebody has damaged the counter.
 local function remember(q, lists, tasks, total)
   local most = history_length(q)
-  total = number_or(total, 0)
   if most and #lists <= tasks * HISTORY_RECORD then
-    redis.call('XADD', history_key(q), '*', str(total), lists)
-    if total % STEP < tasks then
-      trim_to(q, most, total)
-    end
+    local id = redis.call('XADD', history_key(q), '*', FIELD, lists)
+    mark(q, most, tasks, number_or(total, 0), id)
   end
 end
 

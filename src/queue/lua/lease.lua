@@ -39,14 +39,15 @@ local function restore_record(q, token, fence)
   return packed
 end
 
--- Returns the tokens that belong to this consumer, as lists of ids by kind. Appends the others to lost, and those
--- whose tasks are to be cancelled to cancelled. An entry without a record belongs to the consumer while it is
--- pending for it, or if the heartbeat does not list it as unclaimed. In the second case the consumer had claimed it,
--- nobody has claimed it since, and this restores the record and the names. q.unfinished: the tasks were very large, so
--- some records are left to the next call. Each call restores one or looks at all, so that calls come to an end.
+-- Returns the tokens that belong to this consumer, as lists of ids by kind; n is the length of each, since # searches for
+-- the end. Appends the others to lost, and those whose tasks are to be cancelled to cancelled. An entry without a record
+-- belongs to the consumer while it is pending for it, or if the heartbeat does not list it as unclaimed. In the second case
+-- the consumer had claimed it, nobody has claimed it since, and this restores the record and the names. q.unfinished: the
+-- tasks were very large, so some records are left to the next call. Each call restores one or looks at all, so that calls
+-- come to an end.
 local function sort_tokens(q, tokens, text, lost, cancelled)
   local unclaimed, fence = leat.read_unclaimed(text)
-  local mine = { s = {}, g = {} }
+  local mine, sub = { s = { n = 0 }, g = { n = 0 } }, string.sub
   local plain, bound = PLAIN .. q.consumer .. '\0', BOUND .. q.consumer .. '\0'
   local size, cancels = #plain, redis.call('EXISTS', q[CANCEL]) == 1
   for from = 1, #tokens, CHUNK do
@@ -54,7 +55,7 @@ local function sort_tokens(q, tokens, text, lost, cancelled)
     local records = redis.call('HMGET', q[RUNNING], unpack(tokens, from, to))
     for i = from, to do
       local token, record = tokens[i], records[i - from + 1]
-      local head = record and record:sub(1, size)
+      local head = record and sub(record, 1, size)
       local is_forgotten = not record and unclaimed and not unclaimed[token]
       if is_forgotten and is_full(q) and q.restored then
         q.unfinished = true
@@ -64,8 +65,9 @@ local function sort_tokens(q, tokens, text, lost, cancelled)
         q.restored = q.restored or record
       end
       if record and (head == plain or head == bound) or not record and is_pending(q, token) then
-        local list = mine[token:sub(1, 1)]
-        list[#list + 1] = token:sub(2)
+        local list = mine[sub(token, 1, 1)]
+        local n = list.n + 1
+        list.n, list[n] = n, sub(token, 2)
         if record and head == bound then
           pcall(leat.restore_names, q, token, unpack_record(record))
         end
@@ -101,13 +103,14 @@ end
 
 local function renew_ids(q, kind, ids, lost)
   local stream = stream_of(q, kind)
-  for from = 1, #ids, CHUNK do
-    local command = { 'XCLAIM', stream, q.group, q.consumer, '0' }
-    local to = math.min(from + CHUNK - 1, #ids)
+  for from = 1, ids.n, CHUNK do
+    local command, n = { 'XCLAIM', stream, q.group, q.consumer, '0' }, 5
+    local to = math.min(from + CHUNK - 1, ids.n)
     for i = from, to do
-      command[#command + 1] = ids[i]
+      n = n + 1
+      command[n] = ids[i]
     end
-    command[#command + 1] = 'JUSTID'
+    command[n + 1] = 'JUSTID'
     local claimed = redis.call(unpack(command))
     if #claimed < to - from + 1 then
       local renewed = {}

@@ -26,7 +26,7 @@
 -- refused write is undone. If Redis dies in the middle of a call, neither its file nor its replicas have a part of
 -- the call.
 
-local VERSION = 7 -- increase it with each change of the library: workers replace an older one, never a newer one
+local VERSION = 8 -- increase it with each change of the library: workers replace an older one, never a newer one
 
 -- The keys, in the order of every call. Producers' functions take the first PRODUCER_KEYS, the others all of them.
 local STREAM, BELL, WAITING, DELAYED, NAMES, CONF, STATS, LANES, LANED = 1, 2, 3, 4, 5, 6, 7, 8, 9
@@ -351,7 +351,8 @@ end
 -- id of its entry, and due: since when (ms) it could start, if that is not when it was enqueued. The PICKED fields are in
 -- it by their names. bound: at least one of them is BINDING.
 local function decode(token, fields)
-  local ms = token:match('%d+')
+  local hyphen = token:find('-', 3, true)
+  local ms = hyphen and token:sub(2, hyphen - 1)
   local task = {
     token = token, tid = token:sub(2), fields = fields, count = #fields, attempts = 0, crashes = 0, fence = 0,
     history = '', enqueued = '0', bytes = 0, weight = 0, entry_ms = ms,

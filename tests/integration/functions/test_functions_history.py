@@ -115,6 +115,27 @@ def test_it_is_bounded_in_number(queue, ended, setting, least, most, together):
     assert least <= len(kept) <= most and kept == tids[:-len(kept) - 1:-1], len(kept)
 
 
+@pytest.mark.parametrize('together', [1, 40, 100])
+def test_a_large_one_is_bounded_in_number(queue, ended, together):
+    """At least as many tasks stay as conf says, and at most a third more."""
+    queue.register('w1', history=1000)
+    tids = [tid for _ in range(2400 // together) for tid in succeed(queue, together)]
+    kept = [tid for tid, in ended('tid')]
+    assert 1000 <= len(kept) <= 1333 and kept == tids[:-len(kept) - 1:-1], len(kept)
+
+
+@pytest.mark.parametrize('damage', ['', 'x', '5', '0 9-9 7', '0 18446744073709551615-18446744073709551616',
+                                    '9' * 400 + ' 1-1', '1 1-1 ' * 1000])
+def test_the_marks_can_be_damaged(queue, ended, damage):
+    """If somebody writes nonsense into them, ends are noted as before, and the number of them stays bounded."""
+    queue.register('w1', history=100)
+    succeed(queue, 90)
+    queue.redis.hset(queue.stats, 'h:', damage)
+    after = [tid for _ in range(5) for tid in succeed(queue, 90)]
+    kept = [tid for tid, in ended('tid')]
+    assert 100 <= len(kept) <= 100 + NODE and kept == after[:-len(kept) - 1:-1]
+
+
 def die(queue, count):
     """Ends so many tasks as dead letters, in one call. Returns their tids."""
     queue.add(*[{'command': 'true'}] * count)
