@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log/log.h"
 #include "base/process/descriptor.h"
 #include "base/process/mounts.h"
 #include "exec/attempt/child.h"
@@ -81,10 +82,12 @@ static void hand_over(struct runner *runner, struct child *child)
 {
     struct attempt **others = child->others;
     size_t count = child->count;
+    log_burst_begin();
     report(runner, &child->attempt);
     for (size_t i = 1; i < count; i++) {
         report(runner, others[i - 1]);
     }
+    log_burst_end();
     free(others);
 }
 

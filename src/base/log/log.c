@@ -2,6 +2,7 @@
 #include "base/log/log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,9 @@ static struct {
     bool json;            /* lines are objects */
     struct buffer text;   /* MESSAGE of the current record */
     struct buffer record; /* the current record, encoded */
+    bool in_burst;
+    struct buffer burst; /* lines of a burst; at most PIPE_BUF bytes, or one line */
+    size_t burst_count;
     uint64_t dropped;
     uint64_t reported;  /* how many of these a record has reported */
     int64_t refused_ns; /* since when the sink refuses offered records; 0: it takes them */
@@ -87,10 +91,12 @@ int log_set_common(const struct log_field *fields, size_t count)
 
 void log_close(void)
 {
+    log_burst_end();
     logger.dropped += log_sink_close(&logger.sink, CLOSE_PATIENCE_MS);
     log_common_free(&logger.common);
     buffer_free(&logger.text);
     buffer_free(&logger.record);
+    buffer_free(&logger.burst);
 }
 
 bool log_wants(int priority)
@@ -113,6 +119,54 @@ static int encode(const struct log_record *record)
                        : log_record_line(&logger.record, &logger.common, record);
 }
 
+static void write_burst(void)
+{
+    if (logger.burst_count == 0) {
+        return;
+    }
+    enum log_sink_result result =
+        log_sink_write(&logger.sink, &logger.burst, logger.burst_count, true);
+    if (result == LOG_SINK_TAKEN) {
+        logger.refused_ns = 0;
+    } else if (result == LOG_SINK_LOST) {
+        logger.dropped += logger.burst_count;
+    }
+    buffer_clear(&logger.burst);
+    logger.burst_count = 0;
+}
+
+/* A pipe takes this many bytes as a whole, so other programs' lines do not come between. Returns
+ * false if memory ran out. */
+static bool add_to_burst(const struct log_record *record)
+{
+    if (encode(record) != 0) {
+        return false;
+    }
+    if (logger.burst.size + logger.record.size > PIPE_BUF) {
+        write_burst();
+    }
+    if (buffer_append(&logger.burst, logger.record.data, logger.record.size) != 0) {
+        logger.burst.failed = false;
+        return false;
+    }
+    logger.burst_count++;
+    return true;
+}
+
+void log_burst_begin(void)
+{
+    logger.in_burst = logger.sink.kind == LOG_SINK_FILE;
+}
+
+void log_burst_end(void)
+{
+    int error = errno;
+
+    write_burst();
+    logger.in_burst = false;
+    errno = error;
+}
+
 /* Encodes the record and writes it to the sink, truncated until it fits. Returns false if it was
  * lost. */
 static bool write_record(const struct log_record *record, bool keep)
@@ -120,11 +174,15 @@ static bool write_record(const struct log_record *record, bool keep)
     struct log_record shorter = *record;
     enum log_sink_result result = LOG_SINK_TOO_LONG;
 
+    if (logger.in_burst && keep) {
+        return add_to_burst(record);
+    }
+    write_burst(); /* keep the order */
     while (result == LOG_SINK_TOO_LONG) {
         if (encode(&shorter) != 0) {
             return false;
         }
-        result = log_sink_write(&logger.sink, &logger.record, keep);
+        result = log_sink_write(&logger.sink, &logger.record, 1, keep);
 
         /* half of the message is better than none */
         if (result == LOG_SINK_TOO_LONG && shorter.size == 0) {

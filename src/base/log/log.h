@@ -64,6 +64,11 @@ void log_bytes(int priority, const char *message_id, const struct log_field *fie
 bool log_offer(int priority, const char *message_id, const struct log_field *fields, size_t count,
                const void *message, size_t size);
 
+/* Around many records in a row: lines for stderr are collected and written some at a time. Calls do
+ * not nest. */
+void log_burst_begin(void);
+void log_burst_end(void);
+
 /* The number of records dropped since the start, for tests. The log itself reports it as soon as
  * the sink takes more. */
 uint64_t log_dropped(void);

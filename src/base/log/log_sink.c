@@ -137,53 +137,61 @@ static int put_all(const struct log_sink *sink, const char *data, size_t size, s
     return 0;
 }
 
+/* Before the bytes of each piece that is kept. */
+struct kept {
+    size_t size, records;
+};
+
 bool log_sink_flush(struct log_sink *sink, size_t *lost)
 {
-    size_t length, done = 0;
+    struct kept kept;
+    size_t done = 0;
     bool blocked = false;
 
     while (done < sink->kept.size) {
-        memcpy(&length, sink->kept.data + done, sizeof length);
-        if (put_all(sink, sink->kept.data + done + sizeof length, length, &sink->first_written) !=
+        memcpy(&kept, sink->kept.data + done, sizeof kept);
+        if (put_all(sink, sink->kept.data + done + sizeof kept, kept.size, &sink->first_written) !=
             0) {
             if (errno != EMSGSIZE) {
                 blocked = true;
                 break;
             }
-            (*lost)++;
+            *lost += kept.records;
         }
         sink->first_written = 0;
-        done += sizeof length + length;
+        done += sizeof kept + kept.size;
     }
     buffer_consume(&sink->kept, done);
     return !blocked;
 }
 
-static enum log_sink_result keep_record(struct log_sink *sink, const struct buffer *record)
+static enum log_sink_result keep_text(struct log_sink *sink, const struct buffer *text,
+                                      size_t records)
 {
-    size_t needed = sizeof record->size + record->size;
+    const struct kept kept = {.size = text->size, .records = records};
 
     /* reserve first, so that both parts are appended or none */
-    if (buffer_reserve(&sink->kept, needed) != 0 ||
-        buffer_append(&sink->kept, &record->size, sizeof record->size) != 0 ||
-        buffer_append(&sink->kept, record->data, record->size) != 0) {
+    if (buffer_reserve(&sink->kept, sizeof kept + text->size) != 0 ||
+        buffer_append(&sink->kept, &kept, sizeof kept) != 0 ||
+        buffer_append(&sink->kept, text->data, text->size) != 0) {
         sink->kept.failed = false;
         return LOG_SINK_LOST;
     }
     return LOG_SINK_KEPT;
 }
 
-enum log_sink_result log_sink_write(struct log_sink *sink, const struct buffer *record, bool keep)
+enum log_sink_result log_sink_write(struct log_sink *sink, const struct buffer *text,
+                                    size_t records, bool keep)
 {
-    bool room = sink->kept.size + record->size <= KEPT_MAX;
+    bool room = sink->kept.size + text->size <= KEPT_MAX;
     enum log_sink_result result;
     size_t written = 0;
 
     /* keep the order: no record overtakes kept ones */
     if (sink->kept.size > 0) {
-        return keep && room ? keep_record(sink, record) : LOG_SINK_LOST;
+        return keep && room ? keep_text(sink, text, records) : LOG_SINK_LOST;
     }
-    if (put_all(sink, record->data, record->size, &written) == 0) {
+    if (put_all(sink, text->data, text->size, &written) == 0) {
         return LOG_SINK_TAKEN;
     }
     if (errno == EMSGSIZE && sink->kind == LOG_SINK_JOURNAL) {
@@ -194,7 +202,7 @@ enum log_sink_result log_sink_write(struct log_sink *sink, const struct buffer *
     if (!(keep && room) && written == 0) {
         return LOG_SINK_LOST;
     }
-    result = keep_record(sink, record);
+    result = keep_text(sink, text, records);
     if (result == LOG_SINK_KEPT) {
         sink->first_written = written;
     }
@@ -204,10 +212,12 @@ enum log_sink_result log_sink_write(struct log_sink *sink, const struct buffer *
 /* Drops the kept records and returns their number. */
 static size_t discard_kept(struct log_sink *sink)
 {
-    size_t count = 0, length, done = 0;
+    struct kept kept;
+    size_t count = 0, done = 0;
 
-    for (; done < sink->kept.size; done += sizeof length + length, count++) {
-        memcpy(&length, sink->kept.data + done, sizeof length);
+    for (; done < sink->kept.size; done += sizeof kept + kept.size) {
+        memcpy(&kept, sink->kept.data + done, sizeof kept);
+        count += kept.records;
     }
     buffer_free(&sink->kept);
     sink->first_written = 0;

@@ -56,8 +56,9 @@ size_t log_sink_close(struct log_sink *sink, int patience_ms);
  * of records that can never be written to *lost. */
 bool log_sink_flush(struct log_sink *sink, size_t *lost);
 
-/* Writes a record after the kept ones. A record that is not taken at once is kept if `keep` is set
- * and there is room; otherwise it is lost. */
-enum log_sink_result log_sink_write(struct log_sink *sink, const struct buffer *record, bool keep);
+/* Writes the text of that many records after the kept ones; the journal takes one at a time. What
+ * is not taken at once is kept if `keep` is set and there is room; otherwise it is lost. */
+enum log_sink_result log_sink_write(struct log_sink *sink, const struct buffer *text,
+                                    size_t records, bool keep);
 
 #endif

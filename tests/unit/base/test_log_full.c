@@ -195,12 +195,57 @@ static void keeping_has_a_bound(void **state)
     assert_int_equal(log_dropped() - dropped, 100);
 }
 
+/* Goal: lines of a burst are whole and in order, and none comes after a later record. */
+static void a_burst_keeps_its_order(void **state)
+{
+    struct world *world = *state;
+    char expected[64];
+
+    assert_int_equal(log_open(LOG_TARGET_STDERR, LOG_INFO, "leatd"), 0);
+    log_burst_begin();
+    for (int i = 0; i < 200; i++) {
+        log_text(LOG_INFO, "own %d", i);
+    }
+    log_bytes(LOG_INFO, LOG_ID_TASK_OUTPUT, NULL, 0, "own 200", 7);
+    log_text(LOG_INFO, "own 201");
+    log_burst_end();
+    log_text(LOG_INFO, "own 202");
+    const char *at = read_stderr(world);
+    for (int i = 0; i < 203; i++) {
+        assert_true(snprintf(expected, sizeof expected, "own %d\n", i) > 0);
+        at = strstr(at, expected);
+        assert_non_null(at);
+    }
+}
+
+/* Goal: if stderr takes nothing, each record of a burst is kept, or counted as dropped. */
+static void a_burst_counts_what_it_drops(void **state)
+{
+    (void)state;
+    char text[1000];
+
+    memset(text, 'z', sizeof text);
+    assert_int_equal(log_open(LOG_TARGET_STDERR, LOG_INFO, "leatd"), 0);
+    flood();
+    uint64_t dropped = log_dropped();
+    log_burst_begin();
+    for (int i = 0; i < 1000; i++) {
+        log_event(LOG_INFO, NULL, NULL, 0, "%.*s", 1000, text);
+    }
+    log_burst_end();
+    assert_true(log_dropped() - dropped > 700);
+    assert_true(log_dropped() - dropped < 800);
+    log_close();
+    assert_int_equal(log_dropped() - dropped, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(an_unopened_log_does_not_block),    TEST(a_full_journal_costs_output_only),
         TEST(a_slow_journal_is_not_a_stuck_one), TEST(a_full_pipe_does_not_block),
         TEST(a_full_socket_does_not_block),      TEST(keeping_has_a_bound),
+        TEST(a_burst_keeps_its_order),           TEST(a_burst_counts_what_it_drops),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
