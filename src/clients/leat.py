@@ -235,7 +235,7 @@ class Queue(_Base):
 
     def __init__(self, name: str, client: Union[redis.Redis, str, None] = None, group: str = 'leat') -> None:
         """client: a redis.Redis or redis.RedisCluster, or a URL; without it, that of $LEAT_REDIS, or the Redis of
-        this host. One with decode_responses needs encoding_errors='surrogateescape', too: tasks write any bytes."""
+        this host. With decode_responses it needs encoding_errors='surrogateescape', too: tasks write any bytes."""
         super().__init__(name, group)
         self._opened = client is None or isinstance(client, str)
         self.client: Any = redis.Redis.from_url(client or _url()) \

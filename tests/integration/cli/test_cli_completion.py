@@ -201,7 +201,8 @@ def test_words_with_colons(complete, queue, known, offered):
     offered(['@host' if is_bash else 'user@host'], 'edit', '--field', 'SIZE=2', 'user@h')
     offered(['in' if is_bash else 'mail:in'], 'enqueue', '--lane', 'mail:')
     offered(['in' if is_bash else 'lane:mail:in'], 'conf', 'lane:mail:')
-    offered([{'bash': 'in', 'zsh': 'mail:in', 'fish': '--lane=mail:in'}[complete.name]], 'enqueue', '--lane=mail:i')
+    joined = {'bash': 'in', 'zsh': 'mail:in', 'fish': '--lane=mail:in'}[complete.name]
+    offered([joined], 'enqueue', '--lane=mail:i')
 
 
 def test_the_queue_is_found_as_it_is_typed(complete, known, folder):
