@@ -87,9 +87,10 @@ local function parse_tasks(q, args)
     if pairs_count < 1 or pairs_count > MAX_FIELDS or last > #args then
       refuse_count(#tasks + 1)
     end
-    local fields = { unpack(args, at + 2, last) }
-    due = leat.parse_due(q, due, 'task ' .. #tasks + 1 .. ': ')
-    tasks[#tasks + 1] = make_item(q, fields, #tasks + 1, due)
+    local fields, number = { unpack(args, at + 2, last) }, #tasks + 1
+    -- nearly all are due now, and making a text for each is slow
+    due = due == '0' and 0 or leat.parse_due(q, due, 'task ' .. number .. ': ')
+    tasks[number] = make_item(q, fields, number, due)
     at = last + 1
   end
   return tasks

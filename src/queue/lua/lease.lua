@@ -55,20 +55,25 @@ local function sort_tokens(q, tokens, text, lost, cancelled)
     local records = redis.call('HMGET', q[RUNNING], unpack(tokens, from, to))
     for i = from, to do
       local token, record = tokens[i], records[i - from + 1]
-      local head = record and sub(record, 1, size)
-      local is_forgotten = not record and unclaimed and not unclaimed[token]
-      if is_forgotten and is_full(q) and q.restored then
-        q.unfinished = true
-      elseif is_forgotten then
+      local is_mine, is_bound
+      if record then
+        local head = sub(record, 1, size)
+        is_bound = head == bound
+        is_mine = is_bound or head == plain
+      elseif unclaimed and not unclaimed[token] and not (is_full(q) and q.restored) then
         local fine, restored = pcall(restore_record, q, token, fence)
-        record, head = fine and restored, bound
+        record = fine and restored
         q.restored = q.restored or record
+        is_mine, is_bound = record or is_pending(q, token), record
+      else
+        q.unfinished = q.unfinished or unclaimed and not unclaimed[token]
+        is_mine = is_pending(q, token)
       end
-      if record and (head == plain or head == bound) or not record and is_pending(q, token) then
+      if is_mine then
         local list = mine[sub(token, 1, 1)]
         local n = list.n + 1
         list.n, list[n] = n, sub(token, 2)
-        if record and head == bound then
+        if is_bound then
           pcall(leat.restore_names, q, token, unpack_record(record))
         end
         if record and cancels and leat.is_cancelled(q, unpack_record(record).tid) then
