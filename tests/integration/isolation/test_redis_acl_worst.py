@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from harness.functions.history import record
 from harness.polling import wait_until
-from harness.queue import LIBRARY, Queue
+from harness.queue import LIBRARY, Queue, text
 from harness.servers.acl import ROOT_LOGIN, ask, suggested_users, write_acl
 from harness.servers.replicated import NAME, Sentinel, Server, start_on_free_port
 
@@ -119,6 +120,22 @@ def keeps_tasks_of_lost_workers(mine, queue):
     assert queue.scan('w2', 1)[1] == [] and queue.pending('w1') == ['s' + tid]
 
 
+def end_tasks(queue, count):
+    queue.add(*[{'command': 'good'}] * count)
+    tasks = queue.begin('w1', count)
+    queue.finish_many('w1', [queue.result(task.token) for task in tasks], [record(task.tid) for task in tasks])
+
+
+def deletes_the_history(mine, queue):
+    queue.conf_set('history', '100')
+    end_tasks(queue, 100)
+    end_tasks(queue, 20)
+    assert len(queue.list('done')) == 120
+    mine.hset(queue.stats, 'h:', f'0 {FAR_MS}-0')
+    end_tasks(queue, 20)
+    assert queue.list('done') == []
+
+
 def stops_a_lane(mine, queue):
     queue.redis.hset(queue.conf, 'lane:a', '1, 1')
     mine.hincrby(queue.stats, 'r:a', 1)
@@ -194,6 +211,13 @@ def forges_a_dead_letter(mine, queue):
     assert queue.letters() == []
 
 
+def forges_the_history(mine, queue):
+    mine.xadd('{emails}:history', {'tasks': record('5-5')})
+    assert [text(row['tid']) for row in queue.list('done')] == ['5-5']
+    mine.execute_command('XADD', '{emails}:history', 'MAXLEN', '0', '*', 'tasks', record('6-6'))
+    assert queue.list('done') == []
+
+
 def forges_a_result(mine, queue):
     mine.xadd('{emails}:result:5-5', {'state': 'success'})
     key = ended_task(queue)
@@ -237,6 +261,7 @@ WORST = {
         'stop a lane that has max_running: HINCRBY': stops_a_lane,
         'take unique keys and ids from others: HSET': takes_names,
         'keep the tasks of lost workers from others: HSET': keeps_tasks_of_lost_workers,
+        'delete the history: HSET': deletes_the_history,
         'read the result of a task whose id it knows: XREAD': reads_a_result,
         'forge the result of a task whose id it knows: HSET': forges_a_result_by_a_task,
         'have workers send the output of tasks to Redis: XADD': has_output_sent,
@@ -248,6 +273,7 @@ WORST = {
         'run any command on the other workers: XADD': adds_to_the_requeue_stream,
         'change the settings: HSET': changes_the_settings,
         'forge and delete dead letters: XADD, XTRIM': forges_a_dead_letter,
+        'forge and delete the history: XADD': forges_the_history,
         'forge and expire results: XADD, PEXPIRE': forges_a_result,
         'end the blocking reads of all clients of this Redis: CLIENT UNBLOCK': unblocks_clients,
     },
@@ -260,6 +286,7 @@ WORST = {
         'run any command on the workers: XADD': runs_any_command,
         'change the settings: HSET': changes_the_settings,
         'forge and delete dead letters: XADD, XTRIM': forges_a_dead_letter,
+        'forge and delete the history: XADD': forges_the_history,
         'forge and delete results: XADD, DEL': deletes_results,
     },
     'admin': {
