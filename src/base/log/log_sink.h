@@ -30,8 +30,8 @@ struct log_sink {
     int fd;
     bool owned;           /* log_sink_close closes fd */
     bool may_block;       /* fd is blocking: poll before each write, and write little */
-    struct buffer kept;   /* records that wait: the length as a size_t, then the bytes */
-    size_t first_written; /* bytes of the first kept record that are already written */
+    struct buffer kept;   /* what waits: a struct kept, then the bytes, for each piece */
+    size_t first_written; /* bytes of the first kept piece that are already written */
 };
 
 /* Plain stderr, which need not be opened. */
