@@ -4,7 +4,7 @@ do -- Explain: why a task, a lane or the queue does not run (no writes).
 
 local MOST_HOLDERS = 5 -- running tasks, and workers with poison candidates, that are named
 local RECORDS_SEEN = 256 -- lease records that one call examines for the tasks of a lane
-local LANES_SEEN = 32 -- lanes that one call counts before another one
+local LANES_SEEN = 16 -- lanes that one call counts before another one
 local SETTINGS = {
   'lease_ms', 'max_crashes', 'paused', 'hold_until', 'outage_until', 'rate', 'burst', 'group', 'drain:*',
 }
@@ -58,12 +58,14 @@ end
 -- How many lanes have their turn before that one, or nil: it has no task that can start, or is beyond LANES_SEEN. A lane
 -- whose tasks were moved away keeps its turn until it comes, and does not count.
 local function lanes_before(q, lane)
-  local before = 0
-  for _, name in ipairs(redis.call('ZRANGE', q[LANES], '0', str(LANES_SEEN - 1))) do
+  local turns, before = redis.call('ZRANGE', q[LANES], '0', str(LANES_SEEN - 1)), 0
+  for i, name in ipairs(turns) do
     if name == lane then
+      for n = 1, i - 1 do
+        before = before + (leat.lane_length(q, turns[n]) > 0 and 1 or 0)
+      end
       return before
     end
-    before = before + (leat.lane_length(q, name) > 0 and 1 or 0)
   end
 end
 
