@@ -313,6 +313,11 @@ static void exceed_limit(struct child *child)
     }
 }
 
+static bool has_reports_of_many(const struct stream *stream)
+{
+    return kind_of(stream) == STREAM_VERDICTS && stream->child->resident;
+}
+
 static bool has_rest(const struct output *output)
 {
     return output->rest.size > 0 || (output->fd < 0 && output->line.size > 0);
@@ -350,7 +355,7 @@ static bool offer_rest(struct stream *stream, const struct output_lines *lines)
     if (rest->size > 0 && lines) {
         buffer_consume(rest, output_cut(&stream->output, rest->data, rest->size, lines));
     }
-    if (rest->size == 0 || !lines) {
+    if (!lines || (rest->size == 0 && !has_reports_of_many(stream))) {
         buffer_free(rest);
     }
     return rest->size == 0 && (stream->output.fd >= 0 || output_end(&stream->output, lines));
@@ -417,12 +422,21 @@ static void take_reports(struct stream *stream, const struct output_lines *lines
     const char *data = stream->child->host->scratch;
     if (!stream->child->resident) {
         (void)output_cut(&stream->output, data, stream->output.got, lines);
-    } else if (buffer_append(&stream->output.rest, data, stream->output.got)) {
-        stream->output.rest.failed = false;
-        resident_babbles(stream->child); /* without memory, reports are lost */
     } else {
+        (void)buffer_append(&stream->output.rest, data, stream->output.got); /* is reserved */
         (void)offer_rest(stream, lines); /* streams_part has it offered again */
     }
+}
+
+/* Reserves memory for what is read next and for a line that is not whole yet: without it, a report
+ * would be lost, and its task would run again. Returns whether there is enough. */
+static bool reserve_reports(struct output *output)
+{
+    bool enough =
+        !buffer_reserve(&output->rest, LINES_READ) && !buffer_reserve(&output->line, LINES_READ);
+    output->rest.failed = false;
+    output->line.failed = false;
+    return enough;
 }
 
 /* Reads once, unless the log has not accepted earlier output yet. Returns true if there may be more
@@ -437,6 +451,11 @@ static bool read_some(struct stream *stream)
         pace(stream->child, 0);
         return false;
     }
+    if (has_reports_of_many(stream) && !reserve_reports(&stream->output)) {
+        fd_watch_stop(&stream->watch, host->loop);
+        throttle(stream->child, (double)BLOCKED_MS / 1000);
+        return false;
+    }
 
     /* the watcher has to stop before its number can be another descriptor */
     int fd = stream->output.fd;
@@ -446,7 +465,7 @@ static bool read_some(struct stream *stream)
         if (!offer_rest(stream, lines)) {
             pace(stream->child, 0);
         }
-        if (kind_of(stream) == STREAM_VERDICTS && stream->child->resident) {
+        if (has_reports_of_many(stream)) {
             resident_mute(stream->child);
         }
     }
