@@ -432,11 +432,8 @@ static void take_reports(struct stream *stream, const struct output_lines *lines
  * would be lost, and its task would run again. Returns whether there is enough. */
 static bool reserve_reports(struct output *output)
 {
-    bool enough =
-        !buffer_reserve(&output->rest, LINES_READ) && !buffer_reserve(&output->line, LINES_READ);
-    output->rest.failed = false;
-    output->line.failed = false;
-    return enough;
+    output->rest.failed = output->line.failed = false;
+    return !buffer_reserve(&output->rest, LINES_READ) && !buffer_reserve(&output->line, LINES_READ);
 }
 
 /* Reads once, unless the log has not accepted earlier output yet. Returns true if there may be more

@@ -36,11 +36,14 @@ def exit_codes(text):
 
 
 def complete(folder, *words):
-    """The completions of bash for the last word."""
-    script = f'set -u; source {COMPLETION}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); ' \
-             f'_leat {program("leat")} && for one in "${{COMPREPLY[@]}}"; do echo "$one"; done'
-    done = subprocess.run(['bash', '--norc', '-c', script, 'bash', 'leat', *words], capture_output=True, text=True,
-                          cwd=folder, env=dict(os.environ, LEAT_CONFIG_DIR=str(folder)), check=False, timeout=60)
+    """The completions of bash for the last word. bash makes three words of --option=value."""
+    script = f'set -u; source {COMPLETION}; COMP_LINE=$1; COMP_POINT=${{#COMP_LINE}}; shift; COMP_WORDS=("$@"); ' \
+             f'COMP_CWORD=$(($# - 1)); _leat {program("leat")} && ' \
+             'for one in "${COMPREPLY[@]}"; do echo "$one"; done'
+    line = ' '.join(['leat', *words]).replace(' =', '=').replace('= ', '=')
+    done = subprocess.run(['bash', '--norc', '-c', script, 'bash', line, 'leat', *words], capture_output=True,
+                          text=True, cwd=folder, env=dict(os.environ, LEAT_CONFIG_DIR=str(folder)), check=False,
+                          timeout=60)
     assert (done.returncode, done.stderr) == (0, '')
     return done.stdout.splitlines()
 
