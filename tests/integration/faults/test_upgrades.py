@@ -179,7 +179,7 @@ def test_many_upgrades_leave_nothing(serve, queue, client):
     before = wait_until(state)
     for _ in range(10):
         service.upgrade()
-    wait_until(is_settled, message=service.daemon.log)
+        wait_until(is_settled, message=service.daemon.log)  # nine side by side are refused
     wait_until(lambda: state() == before, message=lambda: f'{state()} is {before}')
 
 
