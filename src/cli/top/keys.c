@@ -46,7 +46,8 @@ static void ask_retry(struct top *top)
     const char *letter = top->place == TOP_TASK
                              ? top->letter
                              : json_string_value(json_object_get(top_row(top), "dead_id"));
-    const char *words[] = {"dead", "retry", "--", letter, NULL};
+    /* not `letter`: it may be the id of another task, too */
+    const char *words[] = {"dead", "retry", "--", id, NULL};
     struct config_source source;
 
     if (id && letter && *letter && top_queue(top, &source)) {

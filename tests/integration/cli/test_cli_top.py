@@ -351,6 +351,19 @@ def test_retry_a_dead_letter(top, worker, queue, folder):
     assert worker.process.poll() is None
 
 
+def test_retry_of_one_of_two_names(top, queue):
+    """r retries the selected dead letter, although the id of its entry is also the id of another task that died."""
+    queue.register('w1:1:a')
+    for entry, tid in (('5-0', '7-0'), ('7-0', '9-0')):
+        queue.redis.xadd(queue.dead, {'command': 'x', 'leat.tid': tid, 'leat.fields': '1'}, id=entry)
+    queue.forget_index()
+    screen = top()
+    screen.press('5').wait('[Dead 2]', '9-0')
+    screen.press('r').wait('retry dead letter 9-0? (y/n)')
+    screen.press('y').wait('retried 1 dead letter')
+    assert queue.places() == {'7-0': ['dead'], '9-0': ['go']}
+
+
 def test_pause_and_drain(top, worker, queue, leat):
     """p pauses the queue and resumes it, d drains the host of a worker and undrains it, each after y."""
     screen = top(columns=100)
