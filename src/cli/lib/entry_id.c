@@ -29,6 +29,9 @@ bool entry_parse(const char *text, struct entry_id *id)
     return parse_number(&text, &id->number) && *text == '\0';
 }
 
+/* From so many digits before the hyphen on, the text is no label (TID_FORM in names.lua). */
+#define TIME_DIGITS 13
+
 bool entry_is_task(const char *text)
 {
     static const char digits[] = "0123456789";
@@ -36,6 +39,11 @@ bool entry_is_task(const char *text)
     size_t second = text[first] == '-' ? strspn(text + first + 1, digits) : 0;
 
     return first > 0 && second > 0 && text[first + 1 + second] == '\0';
+}
+
+bool entry_may_be_label(const char *text)
+{
+    return !entry_is_task(text) || strcspn(text, "-") < TIME_DIGITS;
 }
 
 int entry_compare(const struct entry_id *a, const struct entry_id *b)

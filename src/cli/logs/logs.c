@@ -91,6 +91,7 @@ static void read_row(struct logs_task *task, const struct redisReply *row)
     if (tid.size > 0) {
         free(task->tid);
         task->tid = strndup(tid.data, tid.size);
+        task->found = true;
     }
     task->attempts = fields_number(row, "attempts", 0);
     add_host(&task->hosts, fields_bytes(row, "worker"));
@@ -151,7 +152,7 @@ static void resolve_ended(struct cli *cli, struct logs_task *task)
     int status = rows_walk(cli, "done", false, take_labelled, task);
     struct redisReply *reply = NULL;
 
-    if (status == EX_OK && task->tid && !entry_is_task(task->tid)) {
+    if (status == EX_OK && task->tid && !task->found) {
         reply = show_locate_labelled(cli, task->tid, &status);
     }
     if (reply) {
@@ -389,11 +390,11 @@ static int show(struct cli *cli, struct logs_task *task, const struct logs_optio
     bool is_file = cli->config->output.to == CONFIG_OUTPUT_FILE && !options->directory;
     int fd, status;
 
-    if (!entry_is_task(task->tid)) {
+    if (!task->found && entry_may_be_label(task->tid)) {
         logs_resolve_label(cli, task, options);
-    }
-    if (cli->client && task->known && task->tid && !entry_is_task(task->tid)) {
-        resolve_ended(cli, task);
+        if (!task->found && cli->client && task->known) {
+            resolve_ended(cli, task);
+        }
     }
     fd = is_file ? find_file(cli, task, options) : -1;
     if (fd >= 0) {

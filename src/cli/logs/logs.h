@@ -25,7 +25,8 @@ struct logs_options {
 
 /* The task, as far as Redis knows it. */
 struct logs_task {
-    char *tid;           /* owned */
+    char *tid;           /* owned; what was typed until the task is found */
+    bool found;          /* by Redis or in the journal */
     bool live;           /* it has not ended, or Redis cannot be reached */
     bool known;          /* Redis has answered */
     bool refused;        /* Redis refuses to answer: do not ask again */
@@ -39,8 +40,7 @@ struct logs_task {
  * necessary. */
 bool logs_has_ended(struct cli *cli, struct logs_task *task);
 
-/* Replaces a label that Redis no longer knows by the id of the newest task in the journal with that
- * label. */
+/* Finds the newest task in the journal with a label that Redis no longer knows. */
 void logs_resolve_label(const struct cli *cli, struct logs_task *task,
                         const struct logs_options *options);
 

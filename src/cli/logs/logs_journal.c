@@ -344,6 +344,7 @@ void logs_resolve_label(const struct cli *cli, struct logs_task *task,
     if (tid) {
         free(task->tid);
         task->tid = tid;
+        task->found = true;
     }
     sd_journal_close(handle);
     logs_sender_free(sender);

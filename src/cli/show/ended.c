@@ -15,7 +15,7 @@
 
 struct search {
     const char *id;
-    bool is_tid;
+    bool is_tid, is_label; /* it may be one, and for a short id either */
     bool take_dead;  /* there is no later end of the task */
     int64_t died_ms; /* the last time when it became a dead letter; 0: never */
     rows_visit *visit;
@@ -28,10 +28,13 @@ static bool look(void *context, const struct redisReply *row)
 {
     struct search *search = context;
 
-    if (!bytes_equal(fields_bytes(row, search->is_tid ? "tid" : "id"), search->id)) {
+    bool is_meant = (search->is_tid && bytes_equal(fields_bytes(row, "tid"), search->id)) ||
+                    (search->is_label && bytes_equal(fields_bytes(row, "id"), search->id));
+
+    if (!is_meant) {
         return true;
     }
-    if (search->is_tid && !search->take_dead && bytes_equal(fields_bytes(row, "outcome"), "dead")) {
+    if (!search->take_dead && bytes_equal(fields_bytes(row, "outcome"), "dead")) {
         search->died_ms = fields_number(row, "ended_ms", 0);
         return true;
     }
@@ -44,13 +47,18 @@ static bool look(void *context, const struct redisReply *row)
 static int find_named(struct cli *cli, const char *id, rows_visit *visit, void *context,
                       bool *found)
 {
-    struct search search = {
-        .id = id, .is_tid = entry_is_task(id), .visit = visit, .context = context, .found = found};
+    struct search search = {.id = id,
+                            .is_tid = entry_is_task(id),
+                            .is_label = entry_may_be_label(id),
+                            .visit = visit,
+                            .context = context,
+                            .found = found};
     int64_t since_ms = strtoll(id, NULL, 10);
     int status;
 
     *found = false;
-    if (!search.is_tid) {
+    if (search.is_label) {
+        search.take_dead = true; /* the newest end comes first */
         return rows_walk(cli, "done", false, look, &search);
     }
     /* a producer may have chosen an id of a later time */

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from harness.functions.doctor import Doctor
+from harness.functions.history import record
 
 NOT_FOUND = 1
 
@@ -253,6 +254,20 @@ def test_payload_of_an_ended_task(leat, queue):
     shown = leat('show', '--payload', tid)
     assert (shown.returncode, shown.stdout) == (NOT_FOUND, '')
     assert shown.stderr == f'leat: task {tid} has ended, and the history keeps no payloads\n'
+
+
+def test_a_label_like_a_month(leat, queue):
+    """A label of digits and a hyphen, which is too short for an id that leat makes, finds its task after the end,
+    too. So does an id of this form, which a producer has chosen."""
+    queue.register('w1:1:a', history=1000)
+    chosen = queue.redis.xadd(queue.stream, {'command': 'x'}, id='2026-10').decode()
+    labelled, = queue.add({'command': 'x', 'id': '2026-11'})
+    assert queue.call_off(chosen) == queue.call_off('2026-11') == ['cancelled']
+    for name, tid in ((chosen, chosen), ('2026-11', labelled)):
+        assert json.loads(leat('show', '--json', name).stdout)['tid'] == tid
+        assert f'{tid}: cancelled\n' in leat('explain', name).stdout
+    queue.redis.xadd(queue.history, {'r': record('2026-11')})
+    assert json.loads(leat('show', '--json', '2026-11').stdout)['tid'] == '2026-11'
 
 
 def test_show_follows_the_cursor(leat, queue):

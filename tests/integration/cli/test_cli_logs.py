@@ -421,18 +421,19 @@ def test_file_by_the_label_of_a_dead_letter(daemon, queue, files, leat):
     assert done.returncode == 1 and 'use the id of the task' in done.stderr
 
 
-def test_file_by_the_label_of_a_success(daemon, queue, files, leat):
+@pytest.mark.parametrize('label', ['order 22', '2026-11'])
+def test_file_by_the_label_of_a_success(daemon, queue, files, leat, label):
     """Without a journal, the history of the queue has the labels of tasks that succeeded, and the newest one is
     meant, also if an older one is a dead letter."""
     daemon({'retry': {'max_attempts': 1}}).wait_ready()
-    queue.add({'command': 'echo dies; exit 1', 'id': 'order 22'})
+    queue.add({'command': 'echo dies; exit 1', 'id': label})
     wait_letters(queue, 1)
     for count in (1, 2):
-        queue.add({'command': f'echo done {count}', 'id': 'order 22'})
+        queue.add({'command': f'echo done {count}', 'id': label})
         wait_succeeded(queue, count)
-    assert leat('logs', 'order 22').stdout == 'done 2\n'
+    assert leat('logs', label).stdout == 'done 2\n'
     queue.redis.delete(queue.stats.replace(':stats', ':history'))
-    assert leat('logs', 'order 22').stdout == 'dies\n'
+    assert leat('logs', label).stdout == 'dies\n'
     done = leat('logs', 'order 23')
     assert done.returncode == 1 and 'its history' in done.stderr
 
