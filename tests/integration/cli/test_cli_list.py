@@ -119,7 +119,7 @@ def test_pages_of_running_tasks_do_not_read_all_records(leat, queue):
 def test_equal_ids_in_both_streams(leat, queue):
     """Two running tasks whose entries have the same id are both listed, if a page ends between them, too."""
     queue.register('w1:1:a')
-    [tid] = queue.add({'command': 'first'})
+    tid = queue.redis.xadd(queue.stream, {'command': 'first'}, id='1-1').decode()  # all others are later
     [task] = queue.begin('w1:1:a')
     queue.finish('w1:1:a', task, 'release')
     [again] = queue.begin('w1:1:a')
