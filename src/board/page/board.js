@@ -816,7 +816,7 @@ async function findTask(task, queue) {
   if (ended && task.outcome !== 'dead') {
     return task;
   }
-  const found = await ask('api/task', {queue, id: task.state === 'dead' ? task.dead_id || task.tid : task.tid});
+  const found = await ask('api/task', {queue, id: task.dead_id ? 'd' + task.dead_id : task.tid});
   if (ended) {
     return found.state === 'dead' ? found : task;
   }

@@ -231,8 +231,10 @@ static int ask_located(struct printing *printing)
 
     if (found) {
         const struct redisReply *row = found->element[2];
-        struct bytes dead_id = fields_bytes(row, "dead_id");
-        status = ask(printing, dead_id.size > 0 ? dead_id : fields_bytes(row, "tid"));
+        struct dead_letter letter = dead_letter(row);
+        char entry[sizeof letter.dead_id + 1];
+        (void)snprintf(entry, sizeof entry, "d%s", letter.dead_id);
+        status = ask(printing, bytes_of(*letter.dead_id ? entry : letter.tid));
     }
     freeReplyObject(found);
     return status;

@@ -44,6 +44,19 @@ static struct redisReply *locate(struct cli *cli, const char *id, const char *wh
     return reply;
 }
 
+/* As locate, for a dead letter. Also by the id of its entry, unless a dead task has that id. */
+static struct redisReply *locate_dead(struct cli *cli, const char *id, int *status)
+{
+    struct redisReply *found = locate(cli, id, DEAD, status);
+    char entry[CURSOR_SIZE];
+
+    if (!found && *status == EX_OK && entry_is_task(id) &&
+        snprintf(entry, sizeof entry, "d%s", id) < (int)sizeof entry) {
+        found = locate(cli, entry, DEAD, status);
+    }
+    return found;
+}
+
 struct dead_letter dead_letter(const struct redisReply *row)
 {
     struct dead_letter letter = {0};
@@ -124,7 +137,7 @@ int show_locate_letters(struct cli *cli, char *const *ids, size_t count,
         if (status != EX_OK) {
             return status;
         }
-        reply = locate(cli, expanded.id, DEAD, &status);
+        reply = locate_dead(cli, expanded.id, &status);
         if (reply) {
             letters[i] = dead_letter(reply->element[2]);
         }
@@ -163,7 +176,8 @@ struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, 
 
     *status = expand_id(cli, id, &expanded);
     if (*status == EX_OK) {
-        found = locate(cli, expanded.id, only_dead ? DEAD : ANYWHERE, status);
+        found = only_dead ? locate_dead(cli, expanded.id, status)
+                          : locate(cli, expanded.id, ANYWHERE, status);
     }
     if (!found && *status == EX_OK) {
         found = show_locate_labelled(cli, id, status);

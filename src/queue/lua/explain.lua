@@ -186,7 +186,7 @@ local function explain_task(q, id, workers, add)
     task = decode('w', leat.read_waiting(q, tid) or {})
     task.tid = tid
   elseif not place then
-    task = leat.task_at(q, 'd' .. id)
+    task = id:find('^d') and leat.task_at(q, id)
     place = task and task.token
   end
   if not place then
@@ -208,8 +208,8 @@ end
 
 -- leat_explain: what stops a task, a lane or the queue, or what became of the task.
 -- KEYS: all.
--- ARGV: group; task, lane or queue; the tid or label of the task, or the id of a dead letter's entry; or the name of the
--- lane; or ''.
+-- ARGV: group; task, lane or queue; the tid or label of the task, or 'd' and the id of a dead letter's entry; or the name of
+-- the lane; or ''.
 -- Reply: PROTOCOL, now ms, {name, value …} of what was found, then as in leat_status: {consumer, record …}, {name,
 -- value …} of conf, {consumer, number …} of running tasks; then, for a task that was found, the row and the history of
 -- leat_show. Of conf, only what can stop starts is there.

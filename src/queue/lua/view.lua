@@ -659,8 +659,9 @@ end
 
 -- leat_show: one task.
 -- KEYS: all.
--- ARGV: group; a tid, a label, or the id of a dead letter's entry; cursor ('' at first; 'g0-0': only if it lives;
--- 'd0-0': only if it is a dead letter, or 'd' and an id: the dead letter right after that one).
+-- ARGV: group; a tid, a label, or 'd' and the id of a dead letter's entry, which without 'd' may be the tid of another
+-- task; cursor ('' at first; 'g0-0': only if it lives; 'd0-0': only if it is a dead letter, or 'd' and an id: the dead
+-- letter right after that one).
 -- Reply: PROTOCOL, cursor (not '': call again with it), and if the task was found: its row, {name, value …} of the
 -- task, its history. Only as long as older entries are not indexed, one that is not found has to be searched for.
 -- Safe to stop: no writes.
@@ -677,7 +678,7 @@ function leat.show(keys, args)
     end)
   end
   if not answer and following == '' and kind ~= 'g' then
-    found[1] = found[1] or leat.task_at(q, 'd' .. args[2])
+    found[1] = found[1] or args[2]:find('^d') and leat.task_at(q, args[2])
   end
   if found[1] then
     answer = show_place(q, kind, tid, found[1].token, found[1])

@@ -161,7 +161,7 @@ def test_one_task(board, busy, leat):
     long value is cut, and its size is told."""
     board.start()
     dead = board.get('queue', queue='emails')['dead'][0]
-    for name in (dead['tid'], dead['dead_id'], 'order-17'):
+    for name in (dead['tid'], 'd' + dead['dead_id'], 'order-17'):
         assert board.get('task', queue='emails', id=name) == json.loads(leat('show', '--json', name).stdout), name
     assert board.get('task', queue='emails', id=dead['tid'])['stderr'] == 'why'
     assert board.get('task', queue='emails', id='nobody') == {}

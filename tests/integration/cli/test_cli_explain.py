@@ -422,12 +422,12 @@ def test_lost_worker(explain, queue, idle):
 
 
 def test_dead(explain, queue, idle):
-    """A dead letter, by its task's id and by its own: cause and reason, and every attempt."""
+    """A dead letter, by its task's id and by that of its entry: cause and reason, and every attempt."""
     tid = add(queue)
     [task] = queue.begin('web1:1:a')
     queue.finish('web1:1:a', task, 'dead', cause='exit', status='65', reason='bad data')
     [(dead_id, _)] = queue.letters()
-    for name in tid, dead_id:
+    for name in tid, 'd' + dead_id:
         answer = explain(name)
         assert (answer.code, answer.verdict) == (BLOCKED, 'dead')
         dead = answer.reasons['dead']

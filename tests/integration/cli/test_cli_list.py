@@ -221,6 +221,22 @@ def test_show_of_a_dead_letter(leat, queue):
     assert json.loads(leat('dead', 'show', '--json', letter).stdout) == shown
 
 
+def test_no_dead_letter_in_place_of_a_task(leat, queue):
+    """The id of a task that has succeeded may also be that of a dead letter's entry. It means no other task; with a
+    'd' before it, it means the dead letter."""
+    queue.redis.execute_command('XADD', queue.dead, '5-5', 'command', 'other', 'leat.tid', '4-4', 'leat.cause',
+                                'exit', 'leat.fields', '1')
+    queue.redis.xadd(queue.stream, {'command': 'mine'}, id='5-5')
+    queue.register('w1')
+    [task] = queue.begin('w1')
+    queue.finish('w1', task)
+    for command, status in (('show', 1), ('explain', 2), ('wait', 1), ('logs', 1)):
+        done = leat(command, '5-5')
+        assert done.returncode == status and '4-4' not in done.stdout + done.stderr, (command, done)
+    for command in ('show', 'explain'):
+        assert '4-4' in leat(command, 'd5-5').stdout
+
+
 def test_a_task_id_before_an_entry_id(leat, queue):
     """If a task's id is also the entry id of a dead letter, the task is shown."""
     first, letter = '4-4', '5-5'
@@ -234,7 +250,7 @@ def test_a_task_id_before_an_entry_id(leat, queue):
         assert shown['fields'][0]['value'] == 'second'
     assert leat('dead', 'drop', letter).returncode == 0
     assert [fields['leat.tid'] for _, fields in queue.letters()] == [first.encode()]
-    assert json.loads(leat('show', '--json', letter).stdout)['fields'][0]['value'] == 'first'
+    assert json.loads(leat('dead', 'show', '--json', letter).stdout)['fields'][0]['value'] == 'first'
     assert leat('dead', 'drop', letter).returncode == 0 and queue.letters() == []
 
 

@@ -200,4 +200,4 @@ def test_the_dead_letter_after_another_one(queue):
     for wanted, cursor in ((id, 'd0-1'), (second, 'd' + id), (id, 'd0-0')):
         reply = queue.call('show', queue.group, tid, cursor)
         assert text(pairs(reply[1])['dead_id']) == wanted
-    assert text(queue.show(second)['row']['dead_id']) == second
+    assert text(queue.show('d' + second)['row']['dead_id']) == second
