@@ -33,26 +33,37 @@ local function tag_text(tag)
   return string.format('%.17g', tag)
 end
 
--- Settings in conf for all lanes: 'lane:*' (LANE_DEFAULT), the settings of those with a name that have none of their own, and
--- 'lanes_only' (LANES_ONLY): with 'named', a lane without settings of its own is none.
-local LANE_DEFAULT, LANES_ONLY = 1, 2
-function LAZY.lane_conf(q)
-  local default, only = 'lane:' .. DEFAULT, 'lanes_only'
-  -- users who may only add tasks have HGET here, and no HMGET
-  q.lane_conf = q.consumer and redis.call('HMGET', q[CONF], default, only)
-    or { redis.call('HGET', q[CONF], default), redis.call('HGET', q[CONF], only) }
-  return q.lane_conf
+-- Settings in conf for all lanes: 'lane:*', the settings of those with a name that have none of their own, and
+-- 'lanes_only': with 'named', a lane without settings of its own is none. Returns the setting `also`, which it reads
+-- with them.
+local function read_lane_conf(q, also)
+  local default, only, value = 'lane:' .. DEFAULT, 'lanes_only', nil
+  if q.consumer then
+    local v = redis.call('HMGET', q[CONF], default, only, also)
+    default, only, value = v[1], v[2], v[3]
+  else -- users who may only add tasks have HGET here, and no HMGET
+    default, only = redis.call('HGET', q[CONF], default), redis.call('HGET', q[CONF], only)
+    value = redis.call('HGET', q[CONF], also)
+  end
+  q.lane_conf = { default = default, only_named = only == 'named' }
+  return value
 end
 
 -- The settings of a lane: conf 'lane:NAME' is 'WEIGHT, MAX_RUNNING, RATE, BURST', with 'strict' for a weight. A
 -- missing part or '-' means 1, no limit, no limit, 1. 'lane:*' is the default of lanes with a name; it does not name a
 -- lane '*'. The second result is whether the lane has settings of its own.
 function leat.lane_settings(q, lane)
-  local own = redis.call('HGET', q[CONF], 'lane:' .. lane) or ''
+  local name = 'lane:' .. lane
+  local own
+  if q.lane_conf then
+    own = redis.call('HGET', q[CONF], name) or ''
+  else
+    own = read_lane_conf(q, name) or ''
+  end
   if own ~= '' or lane == '' then
     return own, own ~= '' and lane ~= DEFAULT
   end
-  return q.lane_conf[LANE_DEFAULT] or '', false
+  return q.lane_conf.default or '', false
 end
 
 local UNSET = { is_named = false, strict = false, step = 1, burst = DEFAULT_BURST } -- no settings
@@ -78,7 +89,7 @@ end
 
 -- The lane in which a task waits that names this lane (nil: none).
 function leat.lane_of(q, lane)
-  return lane and (q.lane_conf[LANES_ONLY] ~= 'named' or spec_of(q, lane).is_named) and lane or nil
+  return lane and (spec_of(q, lane).is_named or not q.lane_conf.only_named) and lane or nil
 end
 
 local function clock_name(spec)
@@ -131,19 +142,6 @@ function leat.misplaced(q, limit)
     end
   end
   return found
-end
-
--- The first member of the lane, or nil.
-local function first_member(q, lane)
-  local member = members(q, lane, 1)[1]
-  if member then
-    return member
-  end
-  local found = leat.misplaced(q, CHUNK)
-  for _, one in ipairs(found) do
-    redis.call('ZADD', q[LANED], '0', one)
-  end
-  return #found > 0 and members(q, lane, 1)[1] or nil
 end
 
 local function running(q, lane)
@@ -217,6 +215,22 @@ function leat.wake_lane(q, lane)
   end
 end
 
+-- Part of a whole step.
+local function put_in_place(q, member)
+  redis.call('ZADD', q[LANED], '0', member)
+  local lane = parts_of(member)
+  if lane then
+    leat.wake_lane(q, lane)
+  end
+end
+
+-- For the scan: mends up to CHUNK scores that someone has written by hand, or twice as many.
+function leat.mend_scores(q, out)
+  for _, member in ipairs(leat.misplaced(q, CHUNK)) do
+    try(out, whole_step, put_in_place, q, member)
+  end
+end
+
 -- Part of a whole step: the lane's settings have changed. It no longer waits for a slot or token of the old ones.
 local function rejoin(q, lane)
   zset_drop(q, LANES, lane)
@@ -243,7 +257,7 @@ local function rejoin_page(q, after)
 end
 
 function leat.lane_changed(q, lane)
-  q.specs = nil
+  q.specs, q.lane_conf = nil, nil
   rejoin(q, lane)
   if lane == DEFAULT then
     rejoin_page(q)
@@ -334,9 +348,9 @@ local function startable(q, lane, spec)
   return most, next_ms
 end
 
--- The next lane, its tag and its first member, or nil. Drops lanes that cannot start anything on the way; if there
--- are very many of them, a wakeup leaves the rest to other calls. The search ends at a lane for which this call
--- has already put as many tasks into go as it may start: whether they start is not yet known.
+-- The next lane, its tag, its first member and the second (nil: none), or nil. Drops lanes that cannot start anything
+-- on the way; if there are very many of them, a wakeup leaves the rest to other calls. The search ends at a lane for
+-- which this call has already put as many tasks into go as it may start: whether they start is not yet known.
 local function first_lane(q)
   for _ = 1, LANES_AT_ONCE do
     local top = redis.call('ZRANGE', q[LANES], '0', '0', 'WITHSCORES')
@@ -346,11 +360,11 @@ local function first_lane(q)
     end
     local spec = spec_of(q, lane)
     if spec.strict == (tag < -STRICT / 2) then
-      local member = first_member(q, lane)
+      local member, second = unpack(members(q, lane, 2))
       local most, due = startable(q, lane, spec)
       if member and most > 0 then
         local is_used_up = q.promoted and (q.promoted[lane] or 0) >= most
-        return not is_used_up and lane or nil, tag, member
+        return not is_used_up and lane or nil, tag, member, second
       end
       whole_step(park, q, lane, member and due)
     else
@@ -362,20 +376,20 @@ local function first_lane(q)
   return nil
 end
 
--- When a task of a lane becomes ready, the record of its earlier attempt follows it.
-local function start_step(q, lane, tag, member)
+-- Starts the first member of a lane; then the second is the first. The record of the task's earlier attempt follows it.
+local function start_step(q, lane, tag, member, second)
   local spec, tid = spec_of(q, lane), tid_of(member)
   local packed = redis.call('HGET', q[WAITING], tid)
   local list = leat.unpack_waiting(packed)
   q.promoted_bytes = (q.promoted_bytes or 0) + #(packed or '')
   leat.note_size(q, #(packed or ''))
   drop_member(q, member)
-  if first_member(q, lane) then
+  if second then
     redis.call('ZADD', q[LANES], tag_text(tag + spec.step), lane)
-    undo_with(q, 'ZADD', q[LANES], tag_text(tag), lane)
   else
-    zset_drop(q, LANES, lane)
+    redis.call('ZREM', q[LANES], lane)
   end
+  undo_with(q, 'ZADD', q[LANES], tag_text(tag), lane)
   if not list then
     return false
   end
@@ -391,14 +405,14 @@ end
 -- whether there was one.
 local function start_next(q, before)
   for _ = 1, LANES_AT_ONCE do
-    local lane, tag, member = first_lane(q)
+    local lane, tag, member, second = first_lane(q)
     if not lane or before and tag > before then
       return false
     end
     local spec = spec_of(q, lane)
     local clock = tag + (spec.strict and STRICT or 0)
     redis.call('HSET', q[STATS], clock_name(spec), tag_text(clock))
-    if whole_step(start_step, q, lane, tag, member) then
+    if whole_step(start_step, q, lane, tag, member, second) then
       q.promoted = q.promoted or {}
       q.promoted[lane] = (q.promoted[lane] or 0) + 1
       return true

@@ -128,7 +128,7 @@ end
 function leat.read_pause_state(q)
   local host = leat.host_of(q.consumer)
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'outage_until', 'paused', 'drain:*', 'drain:' .. host,
-    'rate', 'fence')
+    'rate', 'fence', 'sizes')
   local closed_until, why = 0, ''
   if v[2] or v[3] or v[4] or v[5] or v[6] then
     closed_until, why = closed(q, leat.setting(v[2], 0, 0), leat.setting(v[3], 0, 0), v[4], v[5] or v[6])
@@ -136,6 +136,7 @@ function leat.read_pause_state(q)
   if v[8] then
     q.fence_floor = leat.setting(v[8], 0, 0)
   end
+  q.sizes = v[9] and leat.setting(v[9], 0, 0) or 0
   local every_us = v[7] and leat.interval_us(v[7])
   local burst = every_us and leat.setting(redis.call('HGET', q[CONF], 'burst'), 1, DEFAULT_BURST)
   return leat.setting(v[1], MIN_LEASE_MS, DEFAULT_LEASE_MS), closed_until, why, every_us or nil, burst

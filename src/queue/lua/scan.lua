@@ -186,6 +186,9 @@ function leat.scan(q, cursor, lease, out)
   elseif kind == 'd' then
     return leat.sweep_dead_letters(q) and 'd' or ''
   end
+  if kind == 'g' and start == '0-0' then
+    leat.mend_scores(q, out)
+  end
   local following, moved = scan_pending(q, kind, start, out)
   if kind == 'g' and following == '0-0' then
     if moved > 0 then

@@ -187,7 +187,7 @@ def test_due_times_that_are_none(queue, due):
 
 
 def test_scores_of_tasks_in_lanes(queue):
-    """Redis finds no member of a lane by its name if others have scores of their own. The next claim mends them,
+    """Redis finds no member of a lane by its name if others have scores of their own. The next scan mends them,
     and doctor names them before that."""
     queue.register('w1')
     queue.redis.xadd(queue.stream, {'command': 'first'})
@@ -196,6 +196,7 @@ def test_scores_of_tasks_in_lanes(queue):
     queue.redis.zadd(queue.laned, {members[0]: 5, members[2]: '-inf', 'zz': -1, 'a\0x': 'inf'})
     found = [one.kind for one in Doctor(queue).look()]
     assert 'laned' in found
+    queue.scan('w1')
     wait_until(lambda: {task.tid for task in queue.begin('w1', 9)} & set(tids))
     wait_until(lambda: queue.begin('w1', 9) == [] and queue.redis.hlen(queue.waiting) == 0)
     assert {task['tid'].decode() for task in queue.list('running')} >= set(tids)
