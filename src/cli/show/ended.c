@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "cli/lib/entry_id.h"
 #include "cli/show/expand_id.h"
 #include "view/reply_fields.h"
@@ -53,7 +52,6 @@ static int find_named(struct cli *cli, const char *id, rows_visit *visit, void *
                             .visit = visit,
                             .context = context,
                             .found = found};
-    int64_t since_ms = strtoll(id, NULL, 10);
     int status;
 
     *found = false;
@@ -61,14 +59,16 @@ static int find_named(struct cli *cli, const char *id, rows_visit *visit, void *
         search.take_dead = true; /* the newest end comes first */
         return rows_walk(cli, "done", false, look, &search);
     }
-    /* a producer may have chosen an id of a later time */
-    since_ms = since_ms > clock_wall_ms() ? 0 : since_ms;
-    status = rows_walk_ended(cli, since_ms, look, &search);
-    if (status == EX_OK && !*found && search.died_ms > 0) {
-        search.take_dead = true;
-        status = rows_walk_ended(cli, search.died_ms, look, &search);
+    status = rows_walk_ended(cli, strtoll(id, NULL, 10), look, &search);
+    if (status != EX_OK || *found) {
+        return status;
     }
-    return status;
+    search.take_dead = true;
+    if (search.died_ms > 0) {
+        return rows_walk_ended(cli, search.died_ms, look, &search);
+    }
+    /* the time in its id may be ahead of the clock: a producer may choose it, or the server changed */
+    return rows_walk(cli, "done", false, look, &search);
 }
 
 /* ---- prefixes */

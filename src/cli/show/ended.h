@@ -12,8 +12,8 @@
 /* Visits the last end of the task with that whole id; or of the newest one with that label; or of
  * that with an id that begins so, if it is the only one among the 1,000 tasks that ended last.
  * visit's result is ignored. Calls Redis for each 200 tasks that ended since the task was enqueued,
- * until it is found, or for a label for the newest ones. Sets *found. Returns 0, or an exit status
- * after printing the error. */
+ * until it is found; for a label, and if the id is not found so, for all, the newest first. Sets
+ * *found. Returns 0, or an exit status after printing the error. */
 int ended_find(struct cli *cli, const char *id, rows_visit *visit, void *context, bool *found);
 
 #endif

@@ -7,6 +7,7 @@ import pytest
 
 from harness.functions.doctor import Doctor
 from harness.functions.history import record
+from harness.polling import wait_until
 
 NOT_FOUND = 1
 
@@ -284,6 +285,18 @@ def test_a_label_like_a_month(leat, queue):
         assert f'{tid}: cancelled\n' in leat('explain', name).stdout
     queue.redis.xadd(queue.history, {'r': record('2026-11')})
     assert json.loads(leat('show', '--json', '2026-11').stdout)['tid'] == '2026-11'
+
+
+def test_an_id_ahead_of_the_clock(leat, queue):
+    """A task that ended before the time in its id, as after a failover to a server whose clock is behind, is
+    shown when that time has passed, too."""
+    queue.register('w1:1:a', history=1000)
+    tid = f'{queue.now() + 300}-0'
+    queue.redis.xadd(queue.stream, {'command': 'x'}, id=tid)
+    assert queue.call_off(tid) == ['cancelled']
+    for _ in range(2):
+        assert json.loads(leat('show', '--json', tid).stdout)['outcome'] == 'cancelled'
+        wait_until(lambda: queue.now() > int(tid[:-2]))
 
 
 def test_show_follows_the_cursor(leat, queue):
