@@ -19,8 +19,8 @@ bool entry_parse(const char *text, struct entry_id *id);
  * need not be the id of an entry. */
 bool entry_is_task(const char *text);
 
-/* Returns true if the text may be the label of a task. It may be a task's id, too, if a producer has
- * chosen a short one. */
+/* Returns true if the text may be the label of a task. It may be a task's id, too, if a producer
+ * has chosen a short one. */
 bool entry_may_be_label(const char *text);
 
 /* Returns a negative number, 0 or a positive number, as strcmp does. */

@@ -15,8 +15,8 @@
 struct search {
     const char *id;
     bool is_tid, is_label; /* it may be one, and for a short id either */
-    bool take_dead;  /* there is no later end of the task */
-    int64_t died_ms; /* the last time when it became a dead letter; 0: never */
+    bool take_dead;        /* there is no later end of the task */
+    int64_t died_ms;       /* the last time when it became a dead letter; 0: never */
     rows_visit *visit;
     void *context;
     bool *found;
@@ -67,7 +67,7 @@ static int find_named(struct cli *cli, const char *id, rows_visit *visit, void *
     if (search.died_ms > 0) {
         return rows_walk_ended(cli, search.died_ms, look, &search);
     }
-    /* the time in its id may be ahead of the clock: a producer may choose it, or the server changed */
+    /* the time in its id may be ahead of the clock: its producer chose it, or the server changed */
     return rows_walk(cli, "done", false, look, &search);
 }
 

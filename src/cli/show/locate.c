@@ -44,10 +44,21 @@ static struct redisReply *locate(struct cli *cli, const char *id, const char *wh
     return reply;
 }
 
-/* As locate, for a dead letter. Also by the id of its entry, unless a dead task has that id. */
+/* As locate, for what was typed. */
+static struct redisReply *locate_typed(struct cli *cli, const char *typed, const char *where,
+                                       int *status)
+{
+    struct expanded_id expanded;
+
+    *status = expand_id(cli, typed, &expanded);
+    return *status == EX_OK ? locate(cli, expanded.id, where, status) : NULL;
+}
+
+/* As locate_typed, for a dead letter. Also by the whole id of its entry, unless a dead task has
+ * that id. */
 static struct redisReply *locate_dead(struct cli *cli, const char *id, int *status)
 {
-    struct redisReply *found = locate(cli, id, DEAD, status);
+    struct redisReply *found = locate_typed(cli, id, DEAD, status);
     char entry[CURSOR_SIZE];
 
     if (!found && *status == EX_OK && entry_is_task(id) &&
@@ -130,14 +141,9 @@ int show_locate_letters(struct cli *cli, char *const *ids, size_t count,
                         struct dead_letter *letters)
 {
     for (size_t i = 0; i < count; i++) {
-        struct expanded_id expanded;
-        struct redisReply *reply;
-        int status = expand_id(cli, ids[i], &expanded);
+        int status;
+        struct redisReply *reply = locate_dead(cli, ids[i], &status);
         letters[i] = (struct dead_letter){0};
-        if (status != EX_OK) {
-            return status;
-        }
-        reply = locate_dead(cli, expanded.id, &status);
         if (reply) {
             letters[i] = dead_letter(reply->element[2]);
         }
@@ -171,14 +177,9 @@ struct redisReply *show_locate_quietly(struct cli *cli, const char *id, int *sta
 
 struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, int *status)
 {
-    struct expanded_id expanded;
-    struct redisReply *found = NULL;
+    struct redisReply *found =
+        only_dead ? locate_dead(cli, id, status) : locate_typed(cli, id, ANYWHERE, status);
 
-    *status = expand_id(cli, id, &expanded);
-    if (*status == EX_OK) {
-        found = only_dead ? locate_dead(cli, expanded.id, status)
-                          : locate(cli, expanded.id, ANYWHERE, status);
-    }
     if (!found && *status == EX_OK) {
         found = show_locate_labelled(cli, id, status);
     }

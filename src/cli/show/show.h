@@ -26,12 +26,14 @@ struct dead_letter {
 struct dead_letter dead_letter(const struct redisReply *row);
 
 /* Locates a task by its id, a prefix of it, or its label, or a dead letter by 'd' and the id of its
- * entry, or else the newest dead letter with that label. With only_dead, 'd' may be missing. Returns the reply of leat_show for
- * freeReplyObject; or NULL with *status 0 if there is none, or after printing the error. */
+ * entry, or else the newest dead letter with that label. With only_dead, 'd' may be missing.
+ * Returns the reply of leat_show for freeReplyObject; or NULL with *status 0 if there is none, or
+ * after printing the error. */
 struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, int *status);
 
 /* The same by the whole id of a task, its label while it is in the queue, or 'd' and the id of a
- * dead letter's entry. If there is no such task, prints nothing, sets *status to 0 and returns NULL. */
+ * dead letter's entry. If there is no such task, prints nothing, sets *status to 0 and returns
+ * NULL. */
 struct redisReply *show_locate_quietly(struct cli *cli, const char *id, int *status);
 
 /* The same, but locates only a task that has not ended. The row has the token of the entry. */

@@ -4,6 +4,7 @@ import json
 import pytest
 
 from harness.functions.history import record
+from harness.queue import text
 
 EX_USAGE, NOT_FOUND, NO_TASK = 64, 66, 1
 TASK = {'command': 'true'}
@@ -48,6 +49,17 @@ def test_dead_letters(leat, queue, older):
     assert leat('dead', 'retry', '1700000000000').stdout == 'retried 1 dead letter\n'
     assert leat('dead', 'drop', '1700000000001').stdout == 'dropped 1 dead letter\n'
     assert list(queue.places()) == ['1700000000000-0'] and queue.letters() == []
+
+
+def test_no_other_dead_letter(leat, queue):
+    """A prefix means the id of a task, and never a dead letter of another one whose entry has the same id."""
+    tid = add(queue, '1700000000000-0')
+    queue.redis.xadd(queue.dead, {**TASK, 'leat.tid': '1500000000000-0', 'leat.fields': '1'}, id=tid)
+    queue.forget_index()
+    for action in ('list', 'show', 'retry', 'drop'):
+        done = leat('dead', action, '1700000000000')
+        assert done.returncode == NO_TASK and 'no dead letter 1700000000000' in done.stderr, action
+    assert [text(letter['leat.tid']) for _, letter in queue.letters()] == ['1500000000000-0']
 
 
 def test_wait(leat, queue):
