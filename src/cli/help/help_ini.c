@@ -70,7 +70,8 @@ static bool is_meant(const struct table_row *row, const struct question *questio
 
 /* ---- telling */
 
-/* Formats the line on the range, or "" if the type has none. */
+/* Formats the line on the range, or "" if the type has none. A number may be given in a second
+ * form, whose range is the same for all keys of the type. */
 static void describe_range(const struct table_row *row, char *text, size_t size)
 {
     char low[48], high[48];
@@ -80,7 +81,9 @@ static void describe_range(const struct table_row *row, char *text, size_t size)
         scalar_format_limit(row, row->low, low, sizeof low);
         scalar_format_limit(row, row->high, high, sizeof high);
         (void)snprintf(text, size, "  Range: %s to %s%s\n", low, high,
-                       row->type == TABLE_MEMORY ? ", or 1% to 99%" : "");
+                       row->type == TABLE_MEMORY    ? ", or 1% to 99%"
+                       : row->type == TABLE_HISTORY ? ", or 1m to 3650d"
+                                                    : "");
     }
 }
 

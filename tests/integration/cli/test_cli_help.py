@@ -241,7 +241,8 @@ def test_help_of_a_key_is_what_the_table_says():
 
 @pytest.mark.parametrize('key, ranges', [
     ('resident_memory', ['1M to 1048576T']), ('max_task', ['64K to 1T']), ('umask', ['000 to 777']),
-    ('free_memory', ['1M to 1048576T, or 1% to 99%']), ('scan', ['100ms to 1d', '100ms to 1d']), ('stream', [])])
+    ('free_memory', ['1M to 1048576T, or 1% to 99%']), ('history', ['1 to 100000, or 1m to 3650d']),
+    ('scan', ['100ms to 1d', '100ms to 1d']), ('stream', [])])
 def test_help_of_a_key_has_its_range(key, ranges):
     """The help has the smallest and the greatest number that a key takes, as its error does; other keys have no
     range."""
