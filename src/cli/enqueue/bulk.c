@@ -26,6 +26,7 @@
 struct batch {
     uint64_t lines[BATCH_TASKS];
     size_t tasks;
+    struct buffer labels; /* with --json: those of all tasks, each after its size */
 };
 
 struct bulk {
@@ -59,18 +60,40 @@ static void fail(struct bulk *bulk, int status)
 
 /* ---- answers */
 
-static void print_batch(struct bulk *bulk, const struct redisReply *reply, size_t tasks)
+/* Notes the label of the next task of the batch. A failure marks the buffer. */
+static void note_label(struct batch *batch, struct bytes label)
 {
-    static const struct bytes no_label = {"", 0};
+    (void)buffer_append(&batch->labels, &label.size, sizeof label.size);
+    (void)buffer_append(&batch->labels, label.data, label.size);
+}
 
-    for (size_t i = 0; i < tasks; i++) {
+/* The label that begins at *at; moves *at to the next one. */
+static struct bytes next_label(const struct buffer *labels, size_t *at)
+{
+    struct bytes label = {"", 0};
+
+    if (*at < labels->size) {
+        memcpy(&label.size, labels->data + *at, sizeof label.size);
+        label.data = labels->data + *at + sizeof label.size;
+        *at += sizeof label.size + label.size;
+    }
+    return label;
+}
+
+static void print_batch(struct bulk *bulk, const struct redisReply *reply,
+                        const struct batch *batch)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < batch->tasks; i++) {
         bool is_new = bytes_equal(fields_value(reply->element[1 + i * 2]), "new");
         if (is_new) {
             bulk->added++;
         } else {
             bulk->existed++;
         }
-        enqueue_print(bulk->options, is_new, fields_value(reply->element[2 + i * 2]), no_label);
+        enqueue_print(bulk->options, is_new, fields_value(reply->element[2 + i * 2]),
+                      next_label(&batch->labels, &at));
     }
     if (!bulk->muted && cli_flush() != EX_OK) {
         bulk->muted = true;
@@ -131,15 +154,17 @@ static void receive_one(struct bulk *bulk)
     bulk->flying_count--;
     if (!reply) {
         report_batch(bulk, &batch, error, why);
+        buffer_free(&batch.labels);
         return;
     }
     status = cli_check_reply(reply, 1 + 2 * batch.tasks);
     if (status == EX_OK) {
-        print_batch(bulk, reply, batch.tasks);
+        print_batch(bulk, reply, &batch);
     } else {
         fail(bulk, status);
     }
     freeReplyObject(reply);
+    buffer_free(&batch.labels);
     progress_draw(&bulk->progress, bulk->added + bulk->existed, input_bytes(bulk->input),
                   input_size(bulk->input));
 }
@@ -149,6 +174,7 @@ static void receive_one(struct bulk *bulk)
 static void begin_batch(struct bulk *bulk)
 {
     bulk->filling.tasks = 0;
+    bulk->filling.labels = BUFFER_INIT;
     queue_enqueue_begin(&bulk->command, &bulk->cli->queue);
 }
 
@@ -166,7 +192,7 @@ static void send_batch(struct bulk *bulk)
         bulk->stopped_line = bulk->filling.lines[0];
         return;
     }
-    if (client_append(bulk->cli->client, &bulk->command) != 0) {
+    if (bulk->filling.labels.failed || client_append(bulk->cli->client, &bulk->command) != 0) {
         fail(bulk, cli_no_memory());
         bulk->stopped_line = bulk->filling.lines[0];
         return;
@@ -202,6 +228,9 @@ static void add_task(struct bulk *bulk, const struct draft *draft)
 {
     bulk->filling.lines[bulk->filling.tasks++] = input_line(bulk->input);
     draft_append(draft, due_of(bulk), &bulk->command);
+    if (bulk->options->json) {
+        note_label(&bulk->filling, draft_label(draft));
+    }
     if (bulk->filling.tasks == BATCH_TASKS || bulk->command.wire.size >= BATCH_BYTES) {
         send_batch(bulk);
     }
@@ -324,6 +353,7 @@ int enqueue_bulk(struct cli *cli, const struct enqueue_options *options)
     report(&bulk);
     input_close(bulk.input);
     command_free(&bulk.command);
+    buffer_free(&bulk.filling.labels);
     if (bulk.status == EX_OK && interrupt_came()) {
         return INTERRUPT_STATUS;
     }

@@ -40,6 +40,16 @@ bool draft_has(const struct draft *draft, const char *name)
     return false;
 }
 
+struct bytes draft_label(const struct draft *draft)
+{
+    for (size_t i = 0; i < draft->count; i++) {
+        if (bytes_equal(draft->fields[i].name, "id")) {
+            return draft->fields[i].value;
+        }
+    }
+    return (struct bytes){"", 0};
+}
+
 void draft_remove(struct draft *draft, const char *name)
 {
     size_t kept = 0;

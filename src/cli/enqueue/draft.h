@@ -24,6 +24,9 @@ int draft_add_text(struct draft *draft, const char *name, const char *value);
 
 bool draft_has(const struct draft *draft, const char *name);
 
+/* The id that the task is given; size 0: none. */
+struct bytes draft_label(const struct draft *draft);
+
 /* Removes every field of that name. */
 void draft_remove(struct draft *draft, const char *name);
 

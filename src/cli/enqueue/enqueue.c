@@ -93,16 +93,6 @@ void enqueue_print(const struct enqueue_options *options, bool is_new, struct by
     }
 }
 
-static struct bytes label_of(const struct draft *draft)
-{
-    for (size_t i = 0; i < draft->count; i++) {
-        if (bytes_equal(draft->fields[i].name, "id")) {
-            return draft->fields[i].value;
-        }
-    }
-    return (struct bytes){"", 0};
-}
-
 /* With --id this is a success: the task is in the queue. With --unique the task was not added. */
 static int say_exists(const struct draft *draft)
 {
@@ -125,7 +115,7 @@ static int enqueue_one(struct cli *cli, struct enqueue_options *options)
     if (status != EX_OK) {
         return status;
     }
-    enqueue_print(options, is_new, bytes_of(tid), label_of(&options->common));
+    enqueue_print(options, is_new, bytes_of(tid), draft_label(&options->common));
     if (!is_new) {
         status = say_exists(&options->common);
     }

@@ -106,7 +106,7 @@ void task_options_free(struct enqueue_options *options);
 /* Enqueues all tasks of the file. Returns an exit status. */
 int enqueue_bulk(struct cli *cli, const struct enqueue_options *options);
 
-/* Prints the result for one task. label: the id that --id gave it; size 0: none. */
+/* Prints the result for one task. label: the id that it was given; size 0: none. */
 void enqueue_print(const struct enqueue_options *options, bool is_new, struct bytes tid,
                    struct bytes label);
 

@@ -76,6 +76,17 @@ def test_json_lines(leat, queue):
     assert commands(queue) == ['a', 'c'] and payloads(queue)[1] == b'\0\xff\n'
 
 
+@pytest.mark.parametrize('form', [['--json-lines'], ['--as', 'id', '--', 'true']])
+def test_json_has_the_label_of_each_line(leat, queue, form):
+    """Each printed object has the label that its line gave the task, over several batches."""
+    labels = [f'order-{i}' if i % 3 or '--as' in form else '' for i in range(1200)]
+    lines = labels if '--as' in form else [json.dumps({'command': 'true', 'id': label}) for label in labels]
+    done = leat('enqueue', '--json', '--file', '-', *form, input='\n'.join(lines))
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer.get('id', '') for answer in answers] == labels
+
+
 @pytest.mark.parametrize('line, said', [
     ('{"command": "x"', 'column'),
     ('["x"]', 'not a JSON object'),
