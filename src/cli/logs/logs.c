@@ -145,14 +145,20 @@ static bool take_labelled(void *context, const struct redisReply *row)
     return !is_found;
 }
 
-/* Takes the newest ended task of the queue's history with that label for the task, or else the
- * newest dead letter: the history also has later tasks that succeeded, but may be short. */
-static void resolve_ended(struct cli *cli, struct logs_task *task)
+/* Takes the newest ended task of the queue's history with that label for the task, or else that of
+ * the journal, or else the newest dead letter. The history has the tasks of all hosts, but may be
+ * short. */
+static void resolve_label(struct cli *cli, struct logs_task *task,
+                          const struct logs_options *options)
 {
-    int status = rows_walk(cli, "done", false, take_labelled, task);
+    bool asks = cli->client && task->known;
+    int status = asks ? rows_walk(cli, "done", false, take_labelled, task) : EX_OK;
     struct redisReply *reply = NULL;
 
-    if (status == EX_OK && task->tid && !task->found) {
+    if (!task->found) {
+        logs_resolve_label(cli, task, options);
+    }
+    if (asks && status == EX_OK && !task->found) {
         reply = show_locate_labelled(cli, task->tid, &status);
     }
     if (reply) {
@@ -391,10 +397,10 @@ static int show(struct cli *cli, struct logs_task *task, const struct logs_optio
     int fd, status;
 
     if (!task->found && entry_may_be_label(task->tid)) {
-        logs_resolve_label(cli, task, options);
-        if (!task->found && cli->client && task->known) {
-            resolve_ended(cli, task);
-        }
+        resolve_label(cli, task, options);
+    }
+    if (!task->tid) {
+        return cli_no_memory();
     }
     fd = is_file ? find_file(cli, task, options) : -1;
     if (fd >= 0) {

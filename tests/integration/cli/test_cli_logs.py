@@ -8,6 +8,7 @@ import time
 import pytest
 
 from harness.daemon import ROOT, program, run_leat, write_config
+from harness.functions.history import record
 from harness.polling import wait_until
 from harness.short_leases import wait_empty
 from harness.tasks import wait_letters, wait_succeeded
@@ -145,6 +146,17 @@ def test_by_label(worker, queue, journal, logs):
     [dead] = queue.add({'command': 'echo dies; exit 1', 'id': 'order 18', 'max_attempts': '1'})
     wait_records(journal, dead, 'dead')
     assert logs('order 18').stdout == 'dies\n'
+
+
+def test_the_last_one_with_a_label_ran_elsewhere(queue, journal, logs):
+    """A label means the last task that has ended with it, also if this host has output of an earlier one only."""
+    journal.add(b'LEAT_QUEUE=emails\nLEAT_TASK=5-0\nLEAT_EVENT=output\nLEAT_STREAM=stdout\nMESSAGE=old\n')
+    journal.add(b'LEAT_QUEUE=emails\nLEAT_TASK=5-0\nLEAT_EVENT=succeeded\nLEAT_ID=order 17\n')
+    journal.wait(count=2)
+    assert logs('order 17').stdout == 'old\n'
+    queue.redis.xadd(queue.history, {'r': record('7-0', id='order 17', worker='far.example:1:a')})
+    done = logs('order 17')
+    assert done.stdout == '' and 'task 7-0: it ran on far.example; run leat logs there' in done.stderr
 
 
 @pytest.mark.usefixtures('journalled')
