@@ -27,7 +27,7 @@ esac
 source=$ARCHIVE_FROM/$name
 result=$ARCHIVE_TO/$name.gz
 # no other attempt of this task runs now, so an existing file is from an earlier one
-unfinished=$ARCHIVE_TO/.$LEAT_TASK.unfinished
+unfinished=$ARCHIVE_TO/.$LEAT_QUEUE-$LEAT_TASK.unfinished
 trap 'rm -f "$unfinished"' EXIT
 
 # Publishes $unfinished as $1 in one step. ln never overwrites: it fails if the name exists.

@@ -7,7 +7,8 @@
 # TASK_type      field type of the task: media type of the body. Default: application/json
 #
 # Exits with 0 if the answer was 2xx, with 65 if no attempt can succeed (see permanent in webhook.ini), and with 75
-# if a later attempt may succeed. The receiver sees the same Idempotency-Key in every attempt of a task.
+# if a later attempt may succeed. The receiver sees the same Idempotency-Key in every attempt of a task, and in no other
+# task: those of two queues may have the same id.
 set -u
 
 permanent=65
@@ -31,7 +32,7 @@ esac
 # --disable (it must come first): no .curlrc; --globoff: one URL is one request; redirects are not followed
 answer=$(curl --disable --silent --show-error --globoff --proto '=http,https' \
     --connect-timeout 10 --max-time 50 \
-    --header "Content-Type: $type" --header "Idempotency-Key: $LEAT_TASK" --header 'Expect:' \
+    --header "Content-Type: $type" --header "Idempotency-Key: $LEAT_QUEUE-$LEAT_TASK" --header 'Expect:' \
     --data-binary @- --write-out '\n%{http_code} %{exitcode}' \
     --url "$url" | tail -c 1000)
 
