@@ -102,13 +102,24 @@ static int pause_before(const struct retry *retry, const struct config_redis *co
     return until_ns < retry->deadline_ns ? 0 : EX_TEMPFAIL;
 }
 
+/* Without the functions nothing goes on until somebody loads them; any other outage may end by
+ * itself. */
+static void say_retrying(const struct retry *retry, const struct config *config)
+{
+    bool must_act = retry->error == REDIS_ERROR_NO_LIBRARY &&
+                    config->queue.load_library == CONFIG_LIBRARY_NEVER;
+
+    cli_error("%s: %s; retrying%s%s", retry->what, retry->why, must_act ? "; " : "",
+              must_act ? redis_error_advice(retry->error, config->redis.by_url) : "");
+}
+
 int retry_reconnect(struct retry *retry, struct cli *cli)
 {
     int status;
 
     if (is_temporary(retry->error) && !retry->told) {
         srand48((long)clock_boot_ns());
-        cli_error("%s: %s; retrying", retry->what, retry->why);
+        say_retrying(retry, cli->config);
     }
     retry->told = true;
     cli_disconnect(cli);

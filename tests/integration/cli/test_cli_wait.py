@@ -319,6 +319,18 @@ def test_restarted_redis(redis_servers, wait_until, start):
     assert waiting.ended() == 0
 
 
+@pytest.mark.parametrize('args', [['wait', '1-1'], ['attach', '1-1']])
+def test_functions_that_only_an_administrator_loads(client, queue, wait_until, start, args):
+    """If the functions are missing and load_library is never, leat says what to do, and waits until they are
+    there."""
+    client.function_delete('leat')
+    waiting = start(*args, config={'queue': {'load_library': 'never'}, 'redis': {'backoff_cap': '200ms'}})
+    wait_until(lambda: '; retrying; load the function library: run leat init' in waiting.error, 20)
+    queue.load()
+    assert waiting.ended() in (1, 125)
+    assert waiting.error.count('retrying') == 1
+
+
 def test_deleted_by_hand(queue, start, wait_awaited, proxy, through_proxy):
     """A task that was deleted by hand is noticed at the next check, and is unknown."""
     queue.register('w1')
