@@ -452,11 +452,12 @@ def unique_keys(facts):
 
 
 def answers_of_key(facts, key, rows):
+    """What Redis forgot later may have been given after an end that it forgot, too."""
     holder = None
     for when, n in rows:
         if facts.ok[n]['what'] == 'new':
             end = facts.ended(holder) if holder is not None else None
-            if end and end[0] > when:
+            if end and end[0] > when and not facts.was_forgotten(when):
                 yield Violation('I7', n, f'it was taken while task {holder} held the key {key}')
             holder = n
             continue

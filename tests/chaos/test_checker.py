@@ -409,6 +409,17 @@ def test_i7_taken_while_held(made):
     assert made.found() == [('I7', 2)]
 
 
+def test_i7_taken_after_an_end_that_was_forgotten(made):
+    """The holder ends, and another task gets the key; Redis forgets both, and the holder runs again."""
+    made.fault(1, 3.9, 5, w=-1, kind='redis-failover-loss')
+    made.enqueue(3, 1, key='k')
+    made.claim(4, 1)
+    made.run(4.1, 1)
+    made.enqueue(4.5, 2, key='k')
+    made.attempt(6, 1, fence=2)
+    assert made.found() == []
+
+
 @pytest.mark.parametrize('dies', [False, True])
 def test_i7_not_released(made, dies):
     """The key is refused for a task that has ended."""
