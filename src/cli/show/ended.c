@@ -122,3 +122,33 @@ int ended_find(struct cli *cli, const char *id, rows_visit *visit, void *context
     }
     return status;
 }
+
+/* ---- dead letters by their labels */
+
+struct later {
+    int64_t died_ms;
+    bool is_later;
+};
+
+static bool note_later(void *context, const struct redisReply *row)
+{
+    struct later *later = context;
+
+    later->is_later = !bytes_equal(fields_bytes(row, "outcome"), "dead") &&
+                      fields_number(row, "ended_ms", 0) >= later->died_ms;
+    return false;
+}
+
+int ended_is_later(struct cli *cli, const char *name, const struct redisReply *row, bool *is_later)
+{
+    struct later later = {.died_ms = fields_number(row, "died_ms", 0)};
+    bool found;
+    int status = EX_OK;
+
+    if (bytes_equal(fields_bytes(row, "state"), "dead") &&
+        bytes_equal(fields_bytes(row, "id"), name)) {
+        status = find_named(cli, name, note_later, &later, &found);
+    }
+    *is_later = later.is_later;
+    return status;
+}

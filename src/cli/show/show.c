@@ -28,9 +28,9 @@ static const char help[] =
     "Show everything about a task: its fields, its attempts, and the cause if it\n"
     "is a dead letter. ID is the task's id or a prefix of it (6 to 13 digits, but not\n"
     "10), its label (--id), or d and the id of a dead letter's entry. If no task in\n"
-    "the queue has that label, it means the newest dead letter. A task that is not in\n"
-    "the queue is shown as the history has it, by its id, its label, or a prefix of\n"
-    "an id that is unique among the 1000 tasks that ended last.\n"
+    "the queue has that label, it means the last one that ended with it. A task that\n"
+    "is not in the queue is shown as the history has it, by its id, its label, or a\n"
+    "prefix of an id that is unique among the 1000 tasks that ended last.\n"
     "\n"
     "Options:\n"
     "  --json      print JSON with unshortened fields\n"
@@ -271,6 +271,23 @@ static int show_ended(struct cli *cli, const char *id, const struct show_options
     return SHOW_NOT_FOUND;
 }
 
+/* Locates the task that the name means. Returns as show_locate. */
+static struct redisReply *find_task(struct cli *cli, const char *id,
+                                    const struct show_options *options, int *status)
+{
+    struct redisReply *found = show_locate(cli, id, options->only_dead, status);
+    bool is_later = false;
+
+    if (found && !options->only_dead) {
+        *status = ended_is_later(cli, id, found->element[2], &is_later);
+    }
+    if (found && (is_later || *status != EX_OK)) {
+        freeReplyObject(found);
+        found = NULL;
+    }
+    return found;
+}
+
 int show_task(struct cli *cli, const char *id, const struct show_options *options)
 {
     struct redisReply *reply;
@@ -280,7 +297,7 @@ int show_task(struct cli *cli, const char *id, const struct show_options *option
     if (status != EX_OK) {
         return status;
     }
-    reply = show_locate(cli, id, options->only_dead, &status);
+    reply = find_task(cli, id, options, &status);
     if (!reply) {
         return status != EX_OK ? status : show_ended(cli, id, options);
     }

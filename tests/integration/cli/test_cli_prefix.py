@@ -117,6 +117,21 @@ def test_a_label_comes_first(leat, queue):
     assert json.loads(leat('show', '--json', '170000').stdout)['tid'] == '1700000000000-0'
 
 
+def test_the_last_end_with_a_label(leat, queue):
+    """A label means the last task that has ended with it: a later success hides a dead letter, and nothing that ended
+    before it does. leat dead means the dead letter in any case."""
+    def told():
+        shown = leat('show', '--json', 'order-17').stdout
+        return json.loads(shown)['tid'], leat('explain', 'order-17').stdout.partition('\n')[0]
+    queue.redis.xadd(queue.history, {'r': record('1600000000000-0', id='order-17')}, id='1600000000000-0')
+    [dead] = queue.add({**TASK, 'id': 'order-17'})
+    queue.finish('w1:1:a', queue.begin('w1:1:a')[0], 'dead', cause='exit', status='1')
+    assert told() == (dead, f'task order-17, {dead}: dead')
+    queue.redis.xadd(queue.history, {'r': record('1600000000001-0', id='order-17')})
+    assert told() == ('1600000000001-0', 'task order-17, 1600000000001-0: succeeded')
+    assert json.loads(leat('dead', 'show', '--json', 'order-17').stdout)['tid'] == dead
+
+
 def test_show_of_ended_tasks(leat, queue):
     """leat show takes the prefix of a task that has ended, if it is unique among the 1,000 that ended last. A
     label and the prefix of a task in the queue are preferred."""
