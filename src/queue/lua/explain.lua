@@ -31,7 +31,7 @@ local function add_queue(q, add)
   add('lanes', lanes)
   add('dead', redis.call('XLEN', q[DEAD]))
   add('other_groups', others)
-  add('next_due_ms', q.due or '0')
+  add('next_due_ms', leat.next_tasks(q)[2] or '0')
   local every_us = leat.interval_us(redis.call('HGET', q[CONF], 'rate'))
   if every_us then
     local burst = leat.setting(redis.call('HGET', q[CONF], 'burst'), 1, DEFAULT_BURST)

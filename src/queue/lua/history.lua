@@ -30,7 +30,7 @@ local function read_setting(q)
   return number, not number and duration_ms(text)
 end
 
--- How many ends are kept, or nil. With an age, trim_history deletes the old ones.
+-- How many ends are kept, or nil. With an age or none, trim_history deletes them.
 local function history_length(q)
   local number, age = read_setting(q)
   return age and HISTORY_MOST or number and number > 0 and number or nil
@@ -100,10 +100,13 @@ function leat.remember_some(q, lists, counts, total)
   end
 end
 
--- Deletes what is older than the history's age.
+-- Deletes what is older than the history's age, or everything if none is kept.
 function leat.trim_history(q)
-  local _, age = read_setting(q)
-  if age then
+  local number, age = read_setting(q)
+  if number == 0 then
+    redis.pcall('XTRIM', history_key(q), 'MAXLEN', '0')
+    redis.call('HDEL', q[STATS], MARKS)
+  elseif age then
     redis.pcall('XTRIM', history_key(q), 'MINID', '=', str(math.max(q.now - age, 0)))
   end
 end

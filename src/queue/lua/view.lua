@@ -100,18 +100,28 @@ local function kind_of(q, tid, delayed, retrying)
   return list and ((trailing(list, 'leat.attempts') or '0') == '0' and 'due' or 'retry') or nil
 end
 
+-- The tasks among the first entries of delayed that become ready at a time (ms): {tid, ms, …}.
+function leat.next_tasks(q)
+  local page, found = redis.call('ZRANGE', q[DELAYED], '0', str(DUE_LOOKED_AT - 1), 'WITHSCORES'), {}
+  for i = 1, #page, 2 do
+    if not leat.is_postponed(page[i + 1]) and page[i]:find('^%d+%-%d+$') then
+      found[#found + 1], found[#found + 2] = page[i], page[i + 1]
+    end
+  end
+  return found
+end
+
 -- When (ms) the next delayed task is due, and the next retry; '0' if it is not among the first entries.
 local function next_times(q, delayed, retrying)
   local next_ms = { due = delayed == 0 and '0' or nil, retry = retrying == 0 and '0' or nil }
-  local page = redis.call('ZRANGE', q[DELAYED], '0', str(DUE_LOOKED_AT - 1), 'WITHSCORES')
-  for i = 1, #page, 2 do
+  local tasks = leat.next_tasks(q)
+  for i = 1, #tasks, 2 do
     if next_ms.due and next_ms.retry then
       break
     end
-    local tid = not leat.is_postponed(page[i + 1]) and page[i]:match('^%d+%-%d+$')
-    local kind = tid and kind_of(q, tid, delayed, retrying)
+    local kind = kind_of(q, tasks[i], delayed, retrying)
     if kind then
-      next_ms[kind] = next_ms[kind] or page[i + 1]
+      next_ms[kind] = next_ms[kind] or tasks[i + 1]
     end
   end
   return next_ms.due or '0', next_ms.retry or '0'

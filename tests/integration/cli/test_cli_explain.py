@@ -278,6 +278,16 @@ def test_due(explain, queue, idle):
     assert answer.page['task']['tid'] == tid and answer.page['history'] == []
 
 
+def test_next_due(explain, queue, idle):
+    """When the queue's next task is due, though a key is released before it."""
+    queue.add(TASK, due='+300000')
+    add(queue, unique='k', unique_for='60')
+    [task] = queue.begin('web1:1:a')
+    queue.finish('web1:1:a', task)
+    answer = explain()
+    assert 200000 < answer.reasons['tasks']['due_ms'] - answer.page['now_ms'] <= 300000
+
+
 def test_retry(explain, queue, idle):
     """A task that failed: its next attempt, and how the last one ended."""
     tid = add(queue)

@@ -197,7 +197,7 @@ def fill(queue, key, ages):
 
 
 def test_it_is_bounded_in_time(queue, key):
-    """With an age, the sweep deletes older records exactly; with a number, none."""
+    """With an age, the sweep deletes older records exactly; with a number, none; without a history, all."""
     queue.register('w1', history=1000)
 
     def sweep():
@@ -210,6 +210,10 @@ def test_it_is_bounded_in_time(queue, key):
     sweep()
     assert queue.redis.xlen(key) == 100
     queue.conf_set('history', '1m')
+    sweep()
+    assert queue.redis.xlen(key) == 0
+    queue.redis.xadd(key, {'r': record('1-1')})
+    queue.conf_set('history', '0')
     sweep()
     assert queue.redis.xlen(key) == 0
 
