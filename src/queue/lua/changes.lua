@@ -265,6 +265,7 @@ local function import_one(q, place, due, list)
     fail('REFUSED ' .. problem)
   end
   whole_step(import_step, q, place, task, due)
+  leat.forget_result(q, task.tid)
   if place == 'w' and task.attempts > 0 and due > q.now then
     count(q, 'retrying')
   end

@@ -54,9 +54,11 @@ function leat.unique_problem(q, task)
   return name .. ' is held by ' .. holder
 end
 
--- The tid of the living task with that label, or the argument itself. What has the form of a tid is no label.
+-- The tid of the living task with that label, or the argument itself. What has the form of a tid is no label. A producer
+-- may choose a shorter tid, and that means its task as long as the queue has it.
 function leat.tid_of(q, id)
-  return not id:match(TID_FORM) and redis.call('HGET', q[NAMES], 'i:' .. id) or id
+  local tid = not id:match(TID_FORM) and redis.call('HGET', q[NAMES], 'i:' .. id)
+  return tid and not (is_tid(id) and leat.place_of(q, id)) and tid or id
 end
 
 -- Part of a whole step. token: of the running attempt, or nil.

@@ -105,7 +105,7 @@ function leat.await(keys, args)
   end
   forget_stale(q)
   for i = 2, #args do
-    local tid = leat.tid_of(q, args[i])
+    local tid = args[i] == '*' and '*' or leat.tid_of(q, args[i])
     await_one(q, tid, until_ms)
     reply[i + 1] = tid
     local ms = until_ms > q.now and leat.expires_in(q, tid)

@@ -116,6 +116,18 @@ def test_there_and_back(leat, queue, folder, exported, config):
     assert [tid for tid in ran if tid in tids['blue']] == tids['blue'][:len([t for t in ran if t in tids['blue']])]
 
 
+def test_no_result_of_an_earlier_life(leat, queue, folder):
+    """A task that has succeeded since the export waits again: who waits for it does not get its earlier result."""
+    queue.register('w1:1:a')
+    [tid] = queue.add({**PLAIN, 'result_ttl': '1h'})
+    (folder / 'export').write_text(leat('export').stdout)
+    queue.finish('w1:1:a', queue.begin('w1:1:a')[0])
+    assert leat('wait', tid).stdout.split()[1] == 'succeeded'
+    assert leat('import', '--export', folder / 'export').returncode == 0
+    done = leat('wait', '--timeout', '1ms', tid)
+    assert (done.returncode, done.stdout) == (EX_TEMPFAIL, '')
+
+
 def test_a_queue_without_a_worker(leat, queue, folder):
     """The tasks can be listed before the first worker has come to the queue."""
     queue.register('w1:1:a')

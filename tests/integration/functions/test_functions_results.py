@@ -95,6 +95,13 @@ def test_labels(queue):
     assert sorted(map(text, queue.redis.hkeys(queue.awaited))) == sorted([tid, 'nobody'])
 
 
+def test_a_label_is_not_the_whole_queue(queue):
+    """leat_await with * is for the whole queue, also if a task has this label."""
+    queue.add({'command': 'x', 'id': '*'})
+    assert await_tasks(queue, '*') == ['*']
+    assert queue.redis.hkeys(queue.awaited) == [b'*']
+
+
 def test_await_is_taken_back(queue, client):
     """An await of 0 ms takes the request back; the requests of killed clients are removed later and get no
     result."""
