@@ -54,20 +54,6 @@ static struct redisReply *locate_typed(struct cli *cli, const char *typed, const
     return *status == EX_OK ? locate(cli, expanded.id, where, status) : NULL;
 }
 
-/* As locate_typed, for a dead letter. Also by the whole id of its entry, unless a dead task has
- * that id. */
-static struct redisReply *locate_dead(struct cli *cli, const char *id, int *status)
-{
-    struct redisReply *found = locate_typed(cli, id, DEAD, status);
-    char entry[CURSOR_SIZE];
-
-    if (!found && *status == EX_OK && entry_is_task(id) &&
-        snprintf(entry, sizeof entry, "d%s", id) < (int)sizeof entry) {
-        found = locate(cli, entry, DEAD, status);
-    }
-    return found;
-}
-
 struct dead_letter dead_letter(const struct redisReply *row)
 {
     struct dead_letter letter = {0};
@@ -142,7 +128,7 @@ int show_locate_letters(struct cli *cli, char *const *ids, size_t count,
 {
     for (size_t i = 0; i < count; i++) {
         int status;
-        struct redisReply *reply = locate_dead(cli, ids[i], &status);
+        struct redisReply *reply = locate_typed(cli, ids[i], DEAD, &status);
         letters[i] = (struct dead_letter){0};
         if (reply) {
             letters[i] = dead_letter(reply->element[2]);
@@ -177,8 +163,7 @@ struct redisReply *show_locate_quietly(struct cli *cli, const char *id, int *sta
 
 struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, int *status)
 {
-    struct redisReply *found =
-        only_dead ? locate_dead(cli, id, status) : locate_typed(cli, id, ANYWHERE, status);
+    struct redisReply *found = locate_typed(cli, id, only_dead ? DEAD : ANYWHERE, status);
 
     if (!found && *status == EX_OK) {
         found = show_locate_labelled(cli, id, status);

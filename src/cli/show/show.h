@@ -26,9 +26,8 @@ struct dead_letter {
 struct dead_letter dead_letter(const struct redisReply *row);
 
 /* Locates a task by its id, a prefix of it, or its label, or a dead letter by 'd' and the id of its
- * entry, or else the newest dead letter with that label. With only_dead, 'd' may be missing.
- * Returns the reply of leat_show for freeReplyObject; or NULL with *status 0 if there is none, or
- * after printing the error. */
+ * entry, or else the newest dead letter with that label. Returns the reply of leat_show for
+ * freeReplyObject; or NULL with *status 0 if there is none, or after printing the error. */
 struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, int *status);
 
 /* The same by the whole id of a task, its label while it is in the queue, or 'd' and the id of a

@@ -46,7 +46,7 @@ static void ask_retry(struct top *top)
     const char *letter = top->place == TOP_TASK
                              ? top->letter
                              : json_string_value(json_object_get(top_row(top), "dead_id"));
-    /* not `letter`: it may be the id of another task, too */
+    /* not `letter`, which means an entry only after a 'd' */
     const char *words[] = {"dead", "retry", "--", id, NULL};
     struct config_source source;
 

@@ -159,15 +159,17 @@ def test_show_several(leat, queue):
 
 
 def test_an_id_of_two(leat, queue):
-    """An id that is both a task's and an entry's means the task; a dead letter that is named twice is retried
-    once."""
+    """An id that is both a task's and an entry's means the task, also after its dead letter was dropped; a dead
+    letter that is named twice is dropped once. With a 'd' it means the entry."""
     add = queue.redis.execute_command
     add('XADD', queue.dead, '5-0', 'command', 'x', 'leat.tid', '7-0', 'leat.fields', '1')
     add('XADD', queue.dead, '7-0', 'command', 'y', 'leat.tid', '9-0', 'leat.fields', '1')
     queue.forget_index()
-    assert 'dropped 1 dead letter\n' in leat('dead', 'drop', '7-0', '5-0', '7-0').stdout
+    assert 'dropped 1 dead letter\n' in leat('dead', 'drop', '7-0', 'd5-0', '7-0').stdout
     assert dead_tids(queue) == ['9-0']
-    assert 'dropped 1 dead letter\n' in leat('dead', 'drop', '7-0').stdout
+    done = leat('dead', 'drop', '7-0')
+    assert done.returncode == NOT_FOUND and 'no dead letter 7-0' in done.stderr and dead_tids(queue) == ['9-0']
+    assert 'dropped 1 dead letter\n' in leat('dead', 'drop', 'd7-0').stdout
 
 
 def test_dry_run(leat, queue):
@@ -255,7 +257,7 @@ def test_retry_by_id(leat, queue):
     others, and exits with 1."""
     one, two, _ = die(queue, 'a', 'b', 'c')
     letter = {fields['leat.tid'].decode(): id for id, fields in queue.letters()}[two]
-    done = leat('dead', 'retry', one, letter, '1-1')
+    done = leat('dead', 'retry', one, 'd' + letter, '1-1')
     assert done.returncode == NOT_FOUND and 'no dead letter 1-1' in done.stderr
     assert 'retried 2 dead letters' in done.stdout
     assert is_ready(queue, one) and is_ready(queue, two)

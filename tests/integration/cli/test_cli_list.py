@@ -219,7 +219,7 @@ def test_show_of_a_dead_letter(leat, queue):
     assert 'begun' not in shown and shown['enqueued_ms'] <= shown['begun_ms'] <= shown['died_ms']
     letter = shown['dead_id']
     assert json.loads(leat('dead', 'show', '--json', tid).stdout) == shown
-    assert json.loads(leat('dead', 'show', '--json', letter).stdout) == shown
+    assert json.loads(leat('dead', 'show', '--json', 'd' + letter).stdout) == shown
 
 
 def test_no_dead_letter_in_place_of_a_task(leat, queue):
@@ -251,8 +251,8 @@ def test_a_task_id_before_an_entry_id(leat, queue):
         assert shown['fields'][0]['value'] == 'second'
     assert leat('dead', 'drop', letter).returncode == 0
     assert [fields['leat.tid'] for _, fields in queue.letters()] == [first.encode()]
-    assert json.loads(leat('dead', 'show', '--json', letter).stdout)['fields'][0]['value'] == 'first'
-    assert leat('dead', 'drop', letter).returncode == 0 and queue.letters() == []
+    assert json.loads(leat('dead', 'show', '--json', 'd' + letter).stdout)['fields'][0]['value'] == 'first'
+    assert leat('dead', 'drop', 'd' + letter).returncode == 0 and queue.letters() == []
 
 
 def test_payload_alone(leat, queue):
