@@ -164,7 +164,7 @@ function leat.add_task(q, item, follows)
   elseif item.due > q.now then
     tid = wait_for(q, item)
     leat.schedule(q, item.due, tid)
-  elseif item.lane and not leat.is_idle(q, item.lane) then
+  elseif item.lane and not item.is_direct and not leat.is_idle(q, item.lane) then
     tid = wait_for(q, item)
     leat.to_lane(q, tid, item.lane)
   else
@@ -201,10 +201,13 @@ end
 
 -- Fails if a key that the tasks may need has another type, before anything is written. Users who only add tasks may
 -- not delete (leat.acl), so whole_step cannot undo their writes. For any other reason, Redis refuses the first write
--- of a call or none. A task without these fields is a single write.
+-- of a call or none. A task without these fields is a single write, and so is a single one that need not wait in its
+-- lane.
 local function check_keys(q, tasks)
   for _, item in ipairs(tasks) do
-    if item.due > q.now or item.lane or item.id or item.unique or item.expires then
+    local holds = item.due > q.now or item.id or item.unique or item.expires
+    item.is_direct = not holds and item.lane and not tasks[2] and leat.is_idle(q, item.lane)
+    if holds or item.lane and not item.is_direct then
       redis.call('XLEN', q[STREAM])
       redis.call('XLEN', q[BELL])
       redis.call('HLEN', q[WAITING])
