@@ -134,8 +134,8 @@ def test_stop_waits_for_running_tasks(unit):
     """systemctl stop lets a task finish, says what it waits for, and ends cleanly."""
     unit.configure(shutdown={"drain": "60s"}).start()
     release = f"/run/{unit.name}.go"
-    task = unit.add(f"while ! [ -e {release} ]; do sleep 0.05; done; echo finished")
-    wait_until(lambda: unit.figures()["running"] == 1, 20, unit.machine.tail)
+    task = unit.add(f"echo begun; while ! [ -e {release} ]; do sleep 0.05; done; echo finished")
+    unit.event("TASK_OUTPUT")
     unit.machine.run("systemctl", "stop", "--no-block", unit.unit)
     unit.event("WORKER_STOPPING")
     unit.machine.path(release).touch()
@@ -151,8 +151,8 @@ def test_stop_releases_what_does_not_end(unit):
     it is shorter than the drain."""
     unit.configure(shutdown={"drain": "3s"}, task={"kill_grace": "300ms"})
     unit.drop_in("[Service]\nTimeoutStopSec=2s\n").start()
-    unit.add("trap '' TERM; while :; do sleep 1; done")
-    wait_until(lambda: unit.figures()["running"] == 1, 20, unit.machine.tail)
+    unit.add("trap '' TERM; echo begun; while :; do sleep 1; done")
+    unit.event("TASK_OUTPUT")
     unit.machine.run("systemctl", "stop", unit.unit)
     assert unit.show("Result") == "success", unit.machine.tail()
     unit.event("TASK_RELEASED")

@@ -397,8 +397,7 @@ def test_a_refused_enqueue_leaves_no_trace(as_role, queue, key):
     """An enqueuer, who cannot undo a write, leaves nothing behind if another program has taken a key of the queue:
     the call fails before its first write, and names the key."""
     queue.register('w1')
-    if key in ('lanes', 'laned'):
-        queue.add({'command': 'a', 'lane': 'a'})
+    queue.add({'command': 'a', 'lane': 'a'}, {'command': 'a', 'lane': 'a'})  # the second has to wait
     queue.redis.delete(getattr(queue, key))
     queue.redis.set(getattr(queue, key), 'theirs')
     before = {name: queue.redis.dump(name) for name in queue.redis.keys()}
