@@ -156,12 +156,15 @@ local function judge(q, task, record, out)
   return 'claim'
 end
 
+-- A first attempt that does not expire, and is small.
+local function is_fresh(task)
+  return not task.expires and task.bytes < LEAST_MAX_TASK and task.count <= FEW_VALUES and task.token:sub(1, 1) == 's'
+end
+
 -- Whether judge would claim the task of an entry without a record if nothing has stopped more from starting, no lane, no
--- cancel and no waiting client is there, and the queue has no rate: a first attempt that holds nothing, does not expire,
--- and is small.
+-- cancel and no waiting client is there, and the queue has no rate: a fresh one that holds nothing.
 local function is_simple(task)
-  return not task.bound and not task.expires and task.bytes < LEAST_MAX_TASK and task.count <= FEW_VALUES
-    and task.token:sub(1, 1) == 's'
+  return not task.bound and is_fresh(task)
 end
 
 -- Claims together those of the tasks that hold nothing. Returns the tokens whose records they replace, or nil.
@@ -291,10 +294,18 @@ local function admit_named(q, named, out)
   end
 end
 
--- As admit, of one simple task. Returns its answer.
-local function claim_simple(q, task)
-  task.fence = next_fence(q, task)
-  redis.call('HSET', q[RUNNING], task.token, pack_record(q.consumer, q.now_text, 1, task))
+-- As admit, of one task, where that would claim simple ones. Returns its answer, or nil if admit has to look at it.
+local function claim_alone(q, task)
+  if is_simple(task) then
+    task.fence = next_fence(q, task)
+    redis.call('HSET', q[RUNNING], task.token, pack_record(q.consumer, q.now_text, 1, task))
+  elseif task.lane and not task.id and not task.unique and is_fresh(task) and leat.may_be_lane(task.lane)
+    and leat.lane_of(q, task.lane) and leat.lane_is_open(q, task.lane) then
+    task.fence = next_fence(q, task)
+    whole_step(claim_step, q, task)
+  else
+    return nil
+  end
   return answer(task)
 end
 
@@ -500,9 +511,9 @@ function leat.claim(keys, args)
   if nothing_waits and #named == 1 and wanted == 0 and cursor == '' and not every_us
     and not redis.call('HGET', q[RUNNING], named[1]) then
     task = take_named(q, named[1])
-    if not task or is_simple(task) then
-      local claimed = { task and claim_simple(q, task) }
-      return { PROTOCOL, q.now_text, lease, '0', '', '0', '', claimed, {}, {} }
+    local claimed = task and claim_alone(q, task)
+    if claimed or not task then
+      return { PROTOCOL, q.now_text, lease, '0', '', '0', '', { claimed }, {}, {} }
     end
   end
 
