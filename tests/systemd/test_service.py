@@ -179,7 +179,8 @@ def test_move(unit):
     machine.path(config).chmod(0o640)
     go = f"/run/{unit.name}.go"
     old = unit.add(f"echo before; while ! [ -e {go} ]; do sleep 0.05; done; id -un")
-    wait_until(lambda: "before" in machine.run("leat", "-c", config, "logs", old, check=False).stdout, 20, machine.tail)
+    wait_until(lambda: "before" in machine.run("leat", "-c", config, "logs", old, check=False).stdout, 20,
+               machine.tail)
     refused = init(machine, unit.name, check=False)
     assert refused.returncode == 75 and "is running as user leat: add --move" in refused.stderr
     assert user_of(machine, unit.unit) == "leat"

@@ -37,16 +37,17 @@ end
 -- 'lanes_only': with 'named', a lane without settings of its own is none. Returns the setting `also`, which it reads
 -- with them.
 local function read_lane_conf(q, also)
-  local default, only, value = 'lane:' .. DEFAULT, 'lanes_only', nil
+  local default, only = 'lane:' .. DEFAULT, 'lanes_only'
+  local v
   if q.consumer then
-    local v = redis.call('HMGET', q[CONF], default, only, also)
-    default, only, value = v[1], v[2], v[3]
+    v = redis.call('HMGET', q[CONF], default, only, also)
   else -- users who may only add tasks have HGET here, and no HMGET
-    default, only = redis.call('HGET', q[CONF], default), redis.call('HGET', q[CONF], only)
-    value = redis.call('HGET', q[CONF], also)
+    v = {
+      redis.call('HGET', q[CONF], default), redis.call('HGET', q[CONF], only), redis.call('HGET', q[CONF], also),
+    }
   end
-  q.lane_conf = { default = default, only_named = only == 'named' }
-  return value
+  q.lane_conf = { default = v[1], only_named = v[2] == 'named' }
+  return v[3]
 end
 
 -- The settings of a lane: conf 'lane:NAME' is 'WEIGHT, MAX_RUNNING, RATE, BURST', with 'strict' for a weight. A

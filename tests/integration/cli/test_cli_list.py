@@ -223,8 +223,8 @@ def test_show_of_a_dead_letter(leat, queue):
 
 
 def test_no_dead_letter_in_place_of_a_task(leat, queue):
-    """The id of a task that has succeeded may also be that of a dead letter's entry. It means no other task; with a
-    'd' before it, it means the dead letter."""
+    """The id of a task that has succeeded may also be that of a dead letter's entry. It means no other task; with
+    a 'd' before it, it means the dead letter."""
     queue.redis.execute_command('XADD', queue.dead, '5-5', 'command', 'other', 'leat.tid', '4-4', 'leat.cause',
                                 'exit', 'leat.fields', '1')
     queue.redis.xadd(queue.stream, {'command': 'mine'}, id='5-5')

@@ -118,8 +118,8 @@ def test_a_label_comes_first(leat, queue):
 
 
 def test_the_last_end_with_a_label(leat, queue):
-    """A label means the last task that has ended with it: a later success hides a dead letter, and nothing that ended
-    before it does. leat dead means the dead letter in any case."""
+    """A label means the last task that has ended with it: a later success hides a dead letter, and nothing that
+    ended before it does. leat dead means the dead letter in any case."""
     def told():
         shown = leat('show', '--json', 'order-17').stdout
         return json.loads(shown)['tid'], leat('explain', 'order-17').stdout.partition('\n')[0]

@@ -352,7 +352,7 @@ def test_retry_a_dead_letter(top, worker, queue, folder):
 
 
 def test_retry_of_one_of_two_names(top, queue):
-    """r retries the selected dead letter, although the id of its entry is also the id of another task that died."""
+    """r retries the selected dead letter, although the id of its entry is also that of another task that died."""
     queue.register('w1:1:a')
     for entry, tid in (('5-0', '7-0'), ('7-0', '9-0')):
         queue.redis.xadd(queue.dead, {'command': 'x', 'leat.tid': tid, 'leat.fields': '1'}, id=entry)

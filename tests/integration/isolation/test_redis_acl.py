@@ -527,8 +527,8 @@ def test_an_operator_can_use_every_command(leat, config, init, client, daemon, f
     wait_letters(queue, 2)
     later = run('enqueue', '--delay', '1h', '--lane', 'a', 'true').split()[0]
     for words in (['status'], ['status', '--lanes', '3'], ['list'], ['list', '--state', 'dead'],
-                  ['show', later], ['explain', later], ['dead', 'list'], ['dead', 'show', 'd' + queue.letters()[0][0]],
-                  ['conf'], ['conf', 'rate', '100/s'],
+                  ['show', later], ['explain', later], ['dead', 'list'],
+                  ['dead', 'show', 'd' + queue.letters()[0][0]], ['conf'], ['conf', 'rate', '100/s'],
                   ['conf', 'lane:a', '2'], ['pause', '--wait'], ['resume'], ['drain', '--all'],
                   ['undrain', '--all'], ['move', '--lane', 'b', later],
                   ['edit', later, '--unset', 'lane', '--unique', 'u', '--expires', '9h'], ['pause'],

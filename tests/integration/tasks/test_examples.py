@@ -91,8 +91,8 @@ def webhook(client, daemon):
 
 
 def test_webhook_posts_the_payload(webhook, receiver, wait_until):
-    """If the answer is 2xx, the body arrived byte for byte with the type and a key of this task alone, and the task
-    succeeds. A task of another queue may have its id."""
+    """If the answer is 2xx, the body arrived byte for byte with the type and a key of this task alone, and the
+    task succeeds. A task of another queue may have its id."""
     queue = webhook()
     body = b'{"n": 1}\n\x00\xff@-'
     tid = queue.redis.xadd('webhook', {'url': receiver.url('/200'), 'payload': body,
