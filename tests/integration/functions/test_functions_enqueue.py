@@ -62,8 +62,8 @@ def test_an_id_is_taken_while_its_task_lives(queue):
 
 def test_an_id_before_a_label(queue):
     """A producer may choose a short id for an entry, and another task may have the same text as its label. The
-    text means the task with the id as long as there is one, so a program that was told the ids of tasks never meets the
-    other one."""
+    text means the task with the id as long as there is one, so a program that was told the ids of tasks never
+    meets the other one."""
     queue.register('w1')
     chosen = queue.redis.xadd(queue.stream, {'command': 'x'}, id='2026-11').decode()
     [labelled] = queue.add({'command': 'x', 'id': chosen})
