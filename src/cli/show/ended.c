@@ -26,7 +26,6 @@ struct search {
 static bool look(void *context, const struct redisReply *row)
 {
     struct search *search = context;
-
     bool is_meant = (search->is_tid && bytes_equal(fields_bytes(row, "tid"), search->id)) ||
                     (search->is_label && bytes_equal(fields_bytes(row, "id"), search->id));
 

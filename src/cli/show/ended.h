@@ -16,7 +16,7 @@
  * *found. Returns 0, or an exit status after printing the error. */
 int ended_find(struct cli *cli, const char *id, rows_visit *visit, void *context, bool *found);
 
-/* Whether that row of a task that was located by this name is that of a dead letter with this
+/* Sets whether the row of a task that was located by this name is that of a dead letter with this
  * label, and a later task with the label has ended in another way. Then the name means the later
  * one, which ended_find finds. Returns as ended_find. */
 int ended_is_later(struct cli *cli, const char *name, const struct redisReply *row, bool *is_later);

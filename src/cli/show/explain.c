@@ -228,14 +228,9 @@ static int ask_located(struct printing *printing)
 {
     int status = EX_OK;
     struct redisReply *found = show_locate(printing->cli, printing->asked->name, false, &status);
-    bool is_later = false;
 
     if (found) {
-        status = ended_is_later(printing->cli, printing->asked->name, found->element[2], &is_later);
-    }
-    if (found && status == EX_OK && !is_later) {
-        const struct redisReply *row = found->element[2];
-        struct dead_letter letter = dead_letter(row);
+        struct dead_letter letter = dead_letter(found->element[2]);
         char entry[sizeof letter.dead_id + 1];
         (void)snprintf(entry, sizeof entry, "d%s", letter.dead_id);
         status = ask(printing, bytes_of(*letter.dead_id ? entry : letter.tid));

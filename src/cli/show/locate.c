@@ -9,6 +9,7 @@
 
 #include "cli/lib/entry_id.h"
 #include "cli/lib/rows.h"
+#include "cli/show/ended.h"
 #include "cli/show/expand_id.h"
 #include "cli/show/show.h"
 #include "queue/calls.h"
@@ -164,9 +165,17 @@ struct redisReply *show_locate_quietly(struct cli *cli, const char *id, int *sta
 struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, int *status)
 {
     struct redisReply *found = locate_typed(cli, id, only_dead ? DEAD : ANYWHERE, status);
+    bool is_later = false;
 
     if (!found && *status == EX_OK) {
         found = show_locate_labelled(cli, id, status);
+    }
+    if (found && !only_dead) {
+        *status = ended_is_later(cli, id, found->element[2], &is_later);
+    }
+    if (is_later || *status != EX_OK) {
+        freeReplyObject(found);
+        found = NULL;
     }
     return found;
 }

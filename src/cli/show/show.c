@@ -271,23 +271,6 @@ static int show_ended(struct cli *cli, const char *id, const struct show_options
     return SHOW_NOT_FOUND;
 }
 
-/* Locates the task that the name means. Returns as show_locate. */
-static struct redisReply *find_task(struct cli *cli, const char *id,
-                                    const struct show_options *options, int *status)
-{
-    struct redisReply *found = show_locate(cli, id, options->only_dead, status);
-    bool is_later = false;
-
-    if (found && !options->only_dead) {
-        *status = ended_is_later(cli, id, found->element[2], &is_later);
-    }
-    if (found && (is_later || *status != EX_OK)) {
-        freeReplyObject(found);
-        found = NULL;
-    }
-    return found;
-}
-
 int show_task(struct cli *cli, const char *id, const struct show_options *options)
 {
     struct redisReply *reply;
@@ -297,7 +280,7 @@ int show_task(struct cli *cli, const char *id, const struct show_options *option
     if (status != EX_OK) {
         return status;
     }
-    reply = find_task(cli, id, options, &status);
+    reply = show_locate(cli, id, options->only_dead, &status);
     if (!reply) {
         return status != EX_OK ? status : show_ended(cli, id, options);
     }

@@ -26,7 +26,8 @@ struct dead_letter {
 struct dead_letter dead_letter(const struct redisReply *row);
 
 /* Locates a task by its id, a prefix of it, or its label, or a dead letter by 'd' and the id of its
- * entry, or else the newest dead letter with that label. Returns the reply of leat_show for
+ * entry, or else the newest dead letter with that label, unless a later task with the label has
+ * ended in another way (not asked with only_dead). Returns the reply of leat_show for
  * freeReplyObject; or NULL with *status 0 if there is none, or after printing the error. */
 struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, int *status);
 
