@@ -1,5 +1,6 @@
 """leatd@.service as systemd runs it: the unit, the user and the programs of `make install`, on a machine that
 really boots."""
+import os
 import re
 import shutil
 
@@ -134,11 +135,12 @@ def test_stop_waits_for_running_tasks(unit):
     """systemctl stop lets a task finish, says what it waits for, and ends cleanly."""
     unit.configure(shutdown={"drain": "60s"}).start()
     release = f"/run/{unit.name}.go"
-    task = unit.add(f"echo begun; while ! [ -e {release} ]; do sleep 0.05; done; echo finished")
+    os.mkfifo(unit.machine.path(release), 0o644)
+    task = unit.add(f"echo begun; cat {release}; echo finished")
     unit.event("TASK_OUTPUT")
     unit.machine.run("systemctl", "stop", "--no-block", unit.unit)
     unit.event("WORKER_STOPPING")
-    unit.machine.path(release).touch()
+    unit.machine.path(release).write_text("")
     [ended] = unit.event("TASK_SUCCEEDED")
     assert ended["LEAT_TASK"] == task
     unit.machine.wait_show(unit.unit, "ActiveState", lambda state: state == "inactive")
@@ -151,7 +153,7 @@ def test_stop_releases_what_does_not_end(unit):
     it is shorter than the drain."""
     unit.configure(shutdown={"drain": "3s"}, task={"kill_grace": "300ms"})
     unit.drop_in("[Service]\nTimeoutStopSec=2s\n").start()
-    unit.add("trap '' TERM; echo begun; while :; do sleep 1; done")
+    unit.add("trap '' TERM; echo begun; exec tail -f /dev/null")
     unit.event("TASK_OUTPUT")
     unit.machine.run("systemctl", "stop", unit.unit)
     assert unit.show("Result") == "success", unit.machine.tail()
