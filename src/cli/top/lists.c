@@ -64,10 +64,7 @@ static const struct cell_field workers[] = {
     {{.title = "PID", .right = true, .leave_out = 3}, "pid", CELL_NUMBER},
     {{.title = "STATE"}, "state", CELL_ALIVE},
     {{.title = "BUSY", .right = true}, "running", CELL_BUSY},
-    {{.title = "RATE", .right = true, .leave_out = 5}, "rate", CELL_RATE},
-    {{.title = "DONE", .right = true, .leave_out = 4}, "succeeded", CELL_NUMBER},
-    {{.title = "FAILED", .right = true}, "failed", CELL_NUMBER},
-    {{.title = "SEEN", .right = true, .leave_out = 6}, "seen_ms", CELL_SINCE},
+    {{.title = "SEEN", .right = true, .leave_out = 4}, "seen_ms", CELL_SINCE},
     {{.title = "UP", .right = true, .leave_out = 2}, "started_ms", CELL_SINCE},
     {{.title = "VERSION", .flexible = true, .leave_out = 1}, "version", CELL_TEXT},
 };
