@@ -107,6 +107,7 @@ static void on_ended(void *context, struct attempt *attempt)
     task_log_ended(worker->context.refusals, attempt, &outcome);
     worker->heartbeat.ended[outcome.verdict]++;
     figures_ended(&worker->heartbeat.figures, attempt);
+    lease_counted(worker->lease);
     slots_ended(worker->slots, attempt);
     if (host_ended(worker->host, attempt)) {
         claim_loop_schedule(worker->claim_loop); /* no longer one task at a time */

@@ -39,6 +39,13 @@ void queue_renew(struct command *command, const struct queue *queue, const char 
     command_add_texts(command, tokens, token_count);
 }
 
+void queue_report(struct command *command, const struct queue *queue, const char *consumer,
+                  const char *heartbeat)
+{
+    begin_worker(command, queue, "leat_report", consumer);
+    command_add_text(command, heartbeat);
+}
+
 void queue_register(struct command *command, const struct queue *queue, const char *consumer,
                     const char *heartbeat, const struct queue_default *defaults,
                     size_t default_count, const char *const *tokens, size_t token_count)

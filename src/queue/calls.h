@@ -29,6 +29,9 @@ void queue_claim(struct command *command, const struct queue *queue, const char 
                  size_t token_count);
 void queue_renew(struct command *command, const struct queue *queue, const char *consumer,
                  const char *heartbeat, const char *const *tokens, size_t token_count);
+/* Between two heartbeats: what has been counted since the last one. */
+void queue_report(struct command *command, const struct queue *queue, const char *consumer,
+                  const char *heartbeat);
 /* A setting that the queue's conf gets if it does not have it. */
 struct queue_default {
     const char *name, *value;

@@ -281,6 +281,11 @@ int queue_finish_read(const redisReply *reply, size_t index, enum queue_settled 
     return 0;
 }
 
+int queue_report_read(const redisReply *reply, bool *known)
+{
+    return queue_speaks_protocol(reply) && !flag_at(reply, 1, known) ? 0 : value_malformed();
+}
+
 int queue_requeue_read(const redisReply *reply, struct queue_requeue_reply *out)
 {
     out->ended = value_at(reply, 4);

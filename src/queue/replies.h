@@ -122,6 +122,9 @@ void queue_wakeup_followed(const struct queue_wakeup *wakeup,
                            void (*entry)(void *context, const char *tid, int64_t for_ms),
                            void *context);
 
+/* known: Redis has a heartbeat of the worker, and has counted the figures. */
+int queue_report_read(const struct redisReply *reply, bool *known);
+
 struct queue_requeue_reply {
     int64_t moved;
     bool more;                      /* call again */

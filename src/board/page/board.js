@@ -476,6 +476,8 @@ function workersTable(queue) {
         cell.firstChild.firstChild.style.width = known ? Math.min(100, row.running / row.capacity * 100) + '%' : '0';
         setText(cell.lastChild, known ? `${row.running} / ${row.capacity}` : String(row.running ?? '–'));
       }},
+    plainColumn('Done', 'num middle', (row) => row.succeeded === undefined ? '–' : count(row.succeeded)),
+    plainColumn('Failed', 'num middle', (row) => row.failed === undefined ? '–' : count(row.failed)),
     plainColumn('Seen', 'num', (row, now) => ageOf(row.seen_ms, now)),
     plainColumn('Up', 'num wide', (row, now) => ageOf(row.started_ms, now)),
   ], (row) => row.host + ' ' + row.pid + ' ' + row.started_ms, 'No worker is registered for ' + safe(queue) + '.');

@@ -105,6 +105,8 @@ static void add_worker(struct table *table, const struct status *status,
     } else {
         add_number(table, worker->running);
     }
+    add_number(table, worker->succeeded);
+    add_number(table, worker->failed);
     moment_relative(worker->heartbeat_ms, status->now_ms, time, sizeof time);
     table_printf(table, "%s", time);
     time[0] = '\0';
@@ -123,7 +125,9 @@ static int render_workers(const struct status *status, const struct output *outp
         {.title = "PID", .right = true, .leave_out = 3},
         {.title = "STATE"},
         {.title = "BUSY", .right = true},
-        {.title = "SEEN", .right = true, .leave_out = 4},
+        {.title = "DONE", .right = true, .leave_out = 4},
+        {.title = "FAILED", .right = true},
+        {.title = "SEEN", .right = true, .leave_out = 5},
         {.title = "UP", .right = true, .leave_out = 2},
         {.title = "VERSION", .flexible = true, .leave_out = 1},
     };
@@ -138,6 +142,8 @@ static int render_workers(const struct status *status, const struct output *outp
     }
     result = table_render(&table, out, 2, output->width, output->color);
     table_free(&table);
+    /* a failed append marks the buffer */
+    (void)buffer_append_text(out, "  DONE and FAILED: since the worker's start\n");
     return result;
 }
 

@@ -64,7 +64,9 @@ static const struct cell_field workers[] = {
     {{.title = "PID", .right = true, .leave_out = 3}, "pid", CELL_NUMBER},
     {{.title = "STATE"}, "state", CELL_ALIVE},
     {{.title = "BUSY", .right = true}, "running", CELL_BUSY},
-    {{.title = "SEEN", .right = true, .leave_out = 4}, "seen_ms", CELL_SINCE},
+    {{.title = "DONE", .right = true, .leave_out = 4}, "succeeded", CELL_NUMBER},
+    {{.title = "FAILED", .right = true}, "failed", CELL_NUMBER},
+    {{.title = "SEEN", .right = true, .leave_out = 5}, "seen_ms", CELL_SINCE},
     {{.title = "UP", .right = true, .leave_out = 2}, "started_ms", CELL_SINCE},
     {{.title = "VERSION", .flexible = true, .leave_out = 1}, "version", CELL_TEXT},
 };

@@ -16,12 +16,14 @@
 #include "base/timer.h"
 #include "base/units.h"
 #include "config/lease_rule.h"
+#include "daemon/report/figures.h"
 #include "daemon/report/task_log.h"
 #include "queue/calls.h"
 #include "queue/replies.h"
 
 #define RENEW_MOST 500 /* tokens in one call: Redis does nothing else meanwhile */
 #define LATE_SHARE 12  /* of the lease: a heartbeat this late means that leatd was stopped */
+#define REPORT_MS 1000 /* between two reports, at the least */
 
 struct lease {
     struct worker_context *worker;
@@ -36,7 +38,9 @@ struct lease {
     int64_t renew_sent_ns;
     int64_t turn_ns;    /* when the loop last turned */
     int64_t watched_ns; /* when the deadline timer fires; 0: it does not */
-    struct timer heartbeat;
+    struct timer heartbeat, report;
+    int64_t reported_ns;
+    bool reporting; /* a report is not answered */
     int timer; /* timerfd of CLOCK_BOOTTIME: libev's timers do not count suspended time */
     struct fd_watch deadline;
     ev_check turn;
@@ -320,6 +324,48 @@ void lease_renew(struct lease *lease)
     renew(lease);
 }
 
+/* ---- reports ---- */
+
+/* What Redis has not counted comes with the next heartbeat. So an error needs nothing more, also
+ * that of a library which does not have this function yet. A renewal that is in flight has the same
+ * figures, and its reply confirms them. */
+static void on_reported(void *context, const struct redisReply *reply)
+{
+    struct lease *lease = context;
+    bool known;
+    lease->reporting = false;
+    if (reply && queue_report_read(reply, &known) == 0 && known && lease->awaited == 0) {
+        figures_confirmed(lease->worker->figures);
+    }
+}
+
+static void on_report(void *context)
+{
+    struct lease *lease = context;
+    struct worker_context *worker = lease->worker;
+    if (worker->leaving || !session_is_up(worker->session)) {
+        return; /* the next registration tells the same */
+    }
+    if (lease->awaited > 0 || lease->reporting) {
+        timer_start_ms(&lease->report, REPORT_MS);
+        return;
+    }
+    const char *heartbeat = session_roll_call(worker->session, NULL);
+    if (heartbeat) {
+        lease->reported_ns = clock_boot_ns();
+        queue_report(&worker->command, worker->queue, worker->consumer, heartbeat);
+        lease->reporting = session_send(worker->session, on_reported, lease) == 0;
+    }
+}
+
+void lease_counted(struct lease *lease)
+{
+    if (!timer_runs(&lease->report)) {
+        timer_start_ns(&lease->report, lease->reported_ns + REPORT_MS * CLOCK_NS_PER_MS -
+                                           clock_boot_ns());
+    }
+}
+
 void lease_registered(struct lease *lease, const struct queue_renew_reply *reply, int64_t sent_ns)
 {
     /* nothing can have been claimed between a registration and its reply */
@@ -397,6 +443,7 @@ struct lease *lease_new(struct worker_context *worker, struct runner *runner, in
     lease->events = *events;
     lease->turn_ns = clock_boot_ns();
     timer_init(&lease->heartbeat, worker->loop, on_heartbeat, lease);
+    timer_init(&lease->report, worker->loop, on_report, lease);
     lease->timer = timer;
     fd_watch_init(&lease->deadline, on_deadline, lease);
     ev_check_init(&lease->turn, on_turn);
@@ -425,6 +472,7 @@ void lease_free(struct lease *lease)
 {
     if (lease) {
         timer_stop(&lease->heartbeat);
+        timer_stop(&lease->report);
         fd_watch_stop(&lease->deadline, lease->worker->loop);
         close(lease->timer);
         ev_check_stop(lease->worker->loop, &lease->turn);

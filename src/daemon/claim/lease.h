@@ -45,6 +45,10 @@ void lease_registered(struct lease *lease, const struct queue_renew_reply *reply
 /* Renews now; if a renewal is in flight, renews again after it, so that the reply is current. */
 void lease_renew(struct lease *lease);
 
+/* An attempt has ended. Redis learns within a second what the worker has counted: at once if it has
+ * not been told of another one in the last second. */
+void lease_counted(struct lease *lease);
+
 /* Returns the deadline of tasks that a command sent at sent_ns claimed. */
 int64_t lease_deadline(const struct lease *lease, int64_t sent_ns);
 

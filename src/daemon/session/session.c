@@ -270,9 +270,11 @@ static void on_joined(void *context, const struct queue_renew_reply *reply, int6
 
 const char *session_roll_call(struct session *session, struct token_list *list)
 {
-    session->events.tokens(session->events.context, list);
+    if (list) {
+        session->events.tokens(session->events.context, list);
+    }
     const char *heartbeat = session->events.heartbeat(session->events.context);
-    if (list->failed || !heartbeat) {
+    if ((list && list->failed) || !heartbeat) {
         session_recover(session, REDIS_ERROR_LOST, "out of memory");
         return NULL;
     }

@@ -74,8 +74,8 @@ bool session_has_answer(const struct session *session);
 const char *session_trouble(const struct session *session);
 
 /* Collects all that a renewal or a registration says: adds every token that the worker holds, and
- * returns its heartbeat record, valid until the next call. Without memory it recovers and returns
- * NULL. */
+ * returns its heartbeat record, valid until the next call. list NULL: only the record is wanted.
+ * Without memory it recovers and returns NULL. */
 const char *session_roll_call(struct session *session, struct token_list *list);
 
 /* The next three send worker_context's command, and return 0. If the session is not up, or memory

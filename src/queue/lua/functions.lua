@@ -40,7 +40,7 @@ register_all({
   'leat_finish', leat.finish, 'leat_requeue', leat.requeue_consumer, 'leat_cancel', leat.cancel,
   'leat_gate', leat.set_pause, 'leat_conf', leat.conf, 'leat_await', leat.await, 'leat_follow', leat.follow,
   'leat_dead_retry', leat.dead_retry, 'leat_dead_drop', leat.dead_drop, 'leat_lists_turn', leat.lists_turn,
-  'leat_tell', leat.tell, 'leat_repair', leat.repair, 'leat_once', leat.once,
+  'leat_tell', leat.tell, 'leat_repair', leat.repair, 'leat_once', leat.once, 'leat_report', leat.report,
 }, { 'allow-oom' })
 register_all({
   'leat_status', leat.status, 'leat_lanes', leat.lanes, 'leat_list', leat.list, 'leat_show', leat.show,

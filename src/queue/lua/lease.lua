@@ -151,13 +151,19 @@ local function note_fence(q, fence)
   end
 end
 
+-- Keeps what the worker says of itself, and adds its figures to those of the queue. at: when its last heartbeat came.
+-- Returns 1 if the worker is a new one.
+local function keep_record(q, at, text)
+  local fine, kept = pcall(leat.add_figures, q, text)
+  return redis.call('HSET', q[WORKERS], q.consumer, at .. ' ' .. (fine and kept or text))
+end
+
 -- Renews the tokens, with the worker's heartbeat. Returns as renew_tokens. After an outage, the worker has returned
 -- once this has lost nothing: whatever it still names then, Redis knows. told: see leat.note_outage.
 local function beat(q, lease, tokens, text, told)
   local awaited = leat.note_outage(q, lease, told)
   local lost, cancelled = renew_tokens(q, tokens, text)
-  local fine, kept = pcall(leat.add_figures, q, text)
-  if redis.call('HSET', q[WORKERS], q.consumer, q.now_text .. ' ' .. (fine and kept or text)) == 1 then
+  if keep_record(q, q.now_text, text) == 1 then
     leat.has_joined(q)
   end
   leat.note_beat(q)
@@ -188,6 +194,22 @@ function leat.renew(keys, args)
   leat.offer_if_freed(q)
   local fine, growth = pcall(leat.dead_growth, q)
   return { PROTOCOL, q.now_text, lease, lost, cancelled, fine and growth or 0, q.ended[1] and q.ended, q.reasons }
+end
+
+-- leat_report: what a worker has counted, between two heartbeats.
+-- KEYS: all.
+-- ARGV: group, consumer, the heartbeat (JSON).
+-- Reply: PROTOCOL, 1, or 0 if Redis does not know the worker, so that nothing is counted.
+-- The record keeps the time of the last heartbeat: this renews no lease, and is no sign that a worker has returned.
+-- Safe to stop: it only counts, and figures that are sent again count once.
+function leat.report(keys, args)
+  local q = open(keys, ALL_KEYS, args[1], args[2])
+  local at = (redis.call('HGET', q[WORKERS], q.consumer) or ''):match('^%d+')
+  if at then
+    keep_record(q, at, args[3])
+    pcall(leat.mark_totals, q)
+  end
+  return { PROTOCOL, at and 1 or 0 }
 end
 
 function leat.check_types(q)

@@ -45,6 +45,19 @@ def test_a_heartbeat_that_is_sent_again_counts_once(queue):
                               'f:leases_lost': 4}
 
 
+def test_a_report_is_no_sign_of_life(queue):
+    """A report counts once, also if a heartbeat brings the same, and is kept with the time of the last heartbeat.
+    That of an unknown worker counts nothing."""
+    queue.redis.hset(queue.workers, 'w1', '1700000000000 {}')
+    told = figures(3, started=2)
+    assert [queue.call('report', queue.group, 'w1', told) for _ in range(2)] == [[1], [1]]
+    kept = queue.redis.hget(queue.workers, 'w1').decode()
+    assert kept == '1700000000000 {"host": "a", "figures":3, "unclaimed": []}'
+    queue.renew('w1', heartbeat=told)
+    assert queue.call('report', queue.group, 'w9', told) == [0]
+    assert counted(queue) == {'f:started': 2} and 'w9' not in queue.worker_heartbeats()
+
+
 def test_a_worker_keeps_only_the_number(queue):
     """The record of a worker has the number of its figures, not the figures, and the rest as it was."""
     queue.renew('w1', heartbeat=figures(7, started=1))

@@ -50,6 +50,20 @@ def test_waiting_is_counted_from_the_due_time(daemon, queue, leat):
     assert totals['waiting']['p50_s'] < 2500
 
 
+def test_ends_are_shown_within_seconds(daemon, queue, leat):
+    """What a worker has done is shown long before its next heartbeat, and so are the times of its attempts."""
+    daemon({'queue': {'lease': '10m'}}).wait_ready()
+
+    def done():
+        [worker] = json.loads(leat('status', '--json').stdout)['workers']
+        return worker['succeeded'], worker['failed'], since_creation(leat)['duration'].get('count')
+
+    queue.add({'command': 'true'}, {'command': 'exit 3', 'max_attempts': '1'})
+    wait_until(lambda: done() == (1, 1, 2), 10, done)
+    queue.add(*[{'command': 'true'}] * 5)
+    wait_until(lambda: done() == (6, 1, 7), 10, done)
+
+
 def test_lost_replies_count_once(daemon, queue, leat, proxy, through_proxy):
     """If the reply to a heartbeat is lost, its figures come again with the registration, and count once."""
     worker = daemon(through_proxy).wait_ready()
