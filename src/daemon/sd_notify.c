@@ -6,13 +6,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
+#include "base/escape.h"
 #include "base/log/log.h"
 
 /* The worker gives up waiting at the end of its stop; systemd waits this much longer. */
 #define STOP_SPARE_MS 5000
+
+enum { TROUBLE_SIZE = 1024 }; /* of a text that is shown; a longer one is cut */
 
 static void send_state(const char *state)
 {
@@ -45,7 +49,11 @@ void sd_notify_alive(void)
 
 void sd_notify_status(const struct worker_figures *figures)
 {
-    const char *trouble = figures->trouble, *prefix = "";
+    /* it may quote the server, which must not add messages of its own behind a line break */
+    char trouble[TROUBLE_SIZE];
+    escape_copy((struct bytes){figures->trouble, strlen(figures->trouble)}, trouble,
+                sizeof trouble);
+    const char *prefix = "";
     const uint64_t *ended = figures->ended;
     if (!figures->connected) {
         prefix = *trouble ? "no session with Redis: " : "connecting to Redis";

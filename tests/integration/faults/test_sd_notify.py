@@ -6,6 +6,7 @@ import time
 import pytest
 
 from harness.polling import wait_until
+from harness.servers.other_server import OtherServer
 from harness.short_leases import pass_time
 from harness.tasks import status_of, wait_succeeded
 
@@ -75,6 +76,31 @@ def test_ready_without_redis(daemon, redis_server, manager):
     worker.wait_log('ready: queue emails, 4 slots')
     assert 'registered with Redis' in worker.log() and manager.having('READY') == ['1']
     wait_until(lambda: manager.having('STATUS')[-1].startswith('running: 0 of 4 slots busy; '))
+
+
+@pytest.fixture
+def speaks(folder, redis_server, base_config):
+    """A function that puts a server in front of redis_server which answers these commands with this error."""
+    made = []
+
+    def make(error, *names):
+        info = redis_server.client().execute_command('INFO', 'everything')
+        text = '\n'.join(f'{name}:{value}' for name, value in info.items() if not isinstance(value, dict))
+        made.append(OtherServer(folder / 'other.sock', redis_server.socket, text, (), dict.fromkeys(names, error)))
+        base_config['redis']['socket'] = made[-1].path
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_a_server_says_nothing_to_systemd(daemon, manager, speaks):
+    """A server that is hostile, or in whose place somebody answers, does not speak to the service manager by way of
+    the status: what it says has one line there, and no control characters."""
+    speaks('LOADING dear\nMAINPID=1\nWATCHDOG=trigger\x1b[2J', 'FCALL')
+    daemon(env=manager.environment())
+    wait_until(lambda: any('dear' in text for text in manager.having('STATUS')))
+    assert manager.having('MAINPID') == manager.having('WATCHDOG') == []
+    assert r'dear\nMAINPID=1\nWATCHDOG=trigger\x1b[2J' in manager.having('STATUS')[-1]
 
 
 def test_status_has_figures(daemon, queue, manager, latch):
