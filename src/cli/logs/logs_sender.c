@@ -136,11 +136,32 @@ static bool is_of_service(sd_journal *handle)
            memcmp((const char *)data + strlen(field), users, strlen(users)) != 0;
 }
 
+/* Returns true if a folder above the cgroup is that of tasks: "tasks" or, after an upgrade in place,
+ * "tasks." and a number. */
+static bool is_below_tasks(struct bytes cgroup)
+{
+    static const char tasks[] = "/tasks";
+    const char *at = cgroup.data, *end = at + cgroup.size;
+
+    while ((at = memmem(at, (size_t)(end - at), tasks, strlen(tasks)))) {
+        at += strlen(tasks);
+        if (at < end && *at == '.') {
+            at++;
+            while (at < end && *at >= '0' && *at <= '9') {
+                at++;
+            }
+        }
+        if (at < end && *at == '/') {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A task may execute leatd, and other programs in the name of leatd. It is in a cgroup below that
  * of the tasks, unless it runs as leatd's user and has moved itself. */
 static bool is_of_task(const struct logs_sender *sender, sd_journal *handle)
 {
-    static const char tasks[] = "/tasks/";
     const void *data;
     size_t size;
 
@@ -148,7 +169,7 @@ static bool is_of_task(const struct logs_sender *sender, sd_journal *handle)
         return true;
     }
     return sd_journal_get_data(handle, "_SYSTEMD_CGROUP", &data, &size) >= 0 &&
-           memmem(data, size, tasks, strlen(tasks));
+           is_below_tasks((struct bytes){data, size});
 }
 
 bool logs_sender_is_leatd(const struct logs_sender *sender, sd_journal *handle)

@@ -292,7 +292,8 @@ def test_forged_records(journal, folder, base_config):
         'of root, another program': {'_EXE': '/usr/bin/logger'},
         'another unit': {**unit, '_SYSTEMD_UNIT': 'leatd@others.service'},
         'a session': {**unit, '_SYSTEMD_UNIT': 'session-1.scope'}, 'no unit': {'_UID': '999'},
-        'of a task': {**unit, '_SYSTEMD_CGROUP': cgroup('tasks/0')}}
+        'of a task': {**unit, '_SYSTEMD_CGROUP': cgroup('tasks/0')},
+        'of a task after upgrades': {**unit, '_SYSTEMD_CGROUP': cgroup('tasks.12/0/own')}}
 
     def add(sender, **fields):
         fields = {'LEAT_QUEUE': 'emails', 'LEAT_EVENT': 'output', 'LEAT_STREAM': 'stdout', **fields}
