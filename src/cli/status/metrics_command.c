@@ -282,7 +282,9 @@ static int write_file(const char *path, const struct buffer *text)
     if (buffer_printf(&making, "%s.%ld.new", path, (long)getpid()) != 0) {
         return cli_no_memory();
     }
-    file = fopen(making.data, "we");
+    (void)unlink(making.data); /* what an interrupted command has left */
+    /* x: others may own the folder, and must not lead this to another file by a link */
+    file = fopen(making.data, "wxe");
     if (!file) {
         status = cannot_write(making.data);
     } else {

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from harness.daemon import program, write_config
 from harness.polling import wait_until
 from harness.tasks import wait_letters
 
@@ -84,6 +85,23 @@ def test_the_text_file(leat, queue, folder):
                              capture_output=True)
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, '')
     assert leat('metrics', '--textfile', folder / 'none' / 'x').returncode == EX_IOERR
+
+
+@pytest.mark.parametrize('target', ['victim', 'none'])
+def test_the_text_file_follows_no_link(queue, folder, base_config, target):
+    """Whoever owns the folder of the text file, such as the user of node_exporter, cannot have root overwrite or make
+    another file by a link in place of the one that is being made. It is removed, as what an interrupted command has
+    left."""
+    fill(queue)
+    path, victim = folder / 'leat.prom', folder / 'victim'
+    victim.write_text('precious')
+    victim.chmod(0o600)
+    made = subprocess.run(['sh', '-c', 'ln -s "$1" "$2.$$.new" && exec "$3" -c "$4" metrics --textfile "$2"', 'sh',
+                           folder / target, path, program('leat'), write_config(folder / 'emails.ini', base_config)])
+    assert made.returncode == 0
+    assert (victim.read_text(), victim.stat().st_mode & 0o777) == ('precious', 0o600)
+    assert 'leat_up' in path.read_text() and not path.is_symlink()
+    assert not (folder / 'none').exists() and list(folder.glob('leat.prom.*')) == []
 
 
 def test_a_queue_that_cannot_be_read(leat, folder):
