@@ -111,6 +111,31 @@ def forges_a_result_by_a_task(mine, queue):
     assert b'forged' in str(queue.redis.xrange('{emails}:result:' + tid)).encode()
 
 
+def runs_a_task_twice(mine, queue):
+    tid, copy = waiting_task(queue), waiting_task(queue)
+    mine.hset(queue.waiting, copy, mine.hget(queue.waiting, tid))
+    mine.zadd(queue.delayed, {tid: 1, copy: 1})
+    queue.register('w2')
+    [[one], [other]] = queue.begin('w1'), queue.begin('w2')
+    assert one.tid == other.tid == tid and one.token != other.token
+
+
+def runs_a_running_task(mine, queue):
+    [tid] = queue.add({'command': 'good'})
+    queue.begin('w1')
+    mine.xadd(queue.go, {'command': 'good', 'leat.tid': tid, 'leat.fence': '0', 'leat.fields': '1'})
+    queue.register('w2')
+    assert [task.tid for task in queue.begin('w2')] == [tid]
+    assert queue.places() == {tid: ['stream', 'go']}, queue.places()
+
+
+def blocks_the_requeue_stream(mine, queue):
+    queue.add({'command': 'good'})
+    [task] = queue.begin('w1')
+    mine.execute_command('XADD', queue.go, f'{2 ** 64 - 1}-{2 ** 64 - 1}', 'command', 'x')
+    assert 'exhausted' in queue.finish('w1', task, 'release')
+
+
 def keeps_tasks_of_lost_workers(mine, queue):
     [tid] = queue.add({'command': 'good'})
     queue.begin('w1')
@@ -118,6 +143,28 @@ def keeps_tasks_of_lost_workers(mine, queue):
     queue.register('w2')
     mine.hset(queue.stats, 'outage', f'{queue.now() + 60000} 0 0 nobody')
     assert queue.scan('w2', 1)[1] == [] and queue.pending('w1') == ['s' + tid]
+
+
+def stops_all_starts(mine, queue):
+    [tid] = queue.add({'command': 'good'})
+    mine.hset(queue.stats, mapping={'outage': f'{queue.now() + 60000} 3 0 nobody', 'beat': '1'})
+    queue.renew('w1')
+    assert queue.claim('w1')['why'] == 'outage' and queue.places() == {tid: ['stream']}
+
+
+def deletes_dead_letters(mine, queue):
+    queue.conf_set('dead_keep_number', '5')
+    queue.add(*[{'command': 'good'}] * 5)
+    tasks = queue.begin('w1', 5)
+    for task in tasks:
+        queue.finish('w1', task, 'dead', cause='exit')
+    known = [f'{letter} {text(fields["leat.tid"])}' for letter, fields in queue.letters()]
+    mine.hset(queue.names, mapping={f'r:{n}': name for n, name in enumerate(known)})
+    mine.hset(queue.stats, mapping={'unfit_first': '0', 'unfit_next': '5'})
+    for _ in range(5):
+        mine.xadd(queue.stream, {'command': 'junk', 'expires': '1'})
+    assert queue.begin('w1', 9) == []
+    assert [fields['leat.cause'] for _, fields in queue.letters()] == [b'expired'] * 5
 
 
 def end_tasks(queue, count):
@@ -233,6 +280,21 @@ def unblocks_clients(mine, queue):
         assert other.connection.read_response() is None
 
 
+def result_and_output(queue):
+    queue.redis.xadd('{emails}:output:5-5', {'stdout': 'secret'})
+    return [ended_task(queue), '{emails}:output:5-5']
+
+
+def ranges_over_results_and_output(mine, queue):
+    for key in result_and_output(queue):
+        assert 'secret' in str(mine.execute_command('XRANGE', key, '-', '+'))
+
+
+def reads_results_and_output(mine, queue):
+    for key in result_and_output(queue):
+        assert 'secret' in str(mine.execute_command('XREAD', 'STREAMS', key, '0'))
+
+
 def deletes_results(mine, queue):
     assert mine.delete(ended_task(queue)) == 1
 
@@ -261,6 +323,9 @@ WORST = {
         'stop a lane that has max_running: HINCRBY': stops_a_lane,
         'take unique keys and ids from others: HSET': takes_names,
         'keep the tasks of lost workers from others: HSET': keeps_tasks_of_lost_workers,
+        'run a task whose id it knows twice at once: HSET': runs_a_task_twice,
+        'keep all tasks from starting: HSET': stops_all_starts,
+        'delete dead letters whose ids it knows: HSET': deletes_dead_letters,
         'delete the history: HSET': deletes_the_history,
         'read the result of a task whose id it knows: XREAD': reads_a_result,
         'forge the result of a task whose id it knows: HSET': forges_a_result_by_a_task,
@@ -271,6 +336,8 @@ WORST = {
         'read all tasks: XRANGE, HGETALL': reads_all_tasks,
         'delete and acknowledge all tasks: XDEL, XACK, HDEL': discards_tasks,
         'run any command on the other workers: XADD': adds_to_the_requeue_stream,
+        'run a running task once more: XADD': runs_a_running_task,
+        'block the requeue stream for all: XADD with the highest id': blocks_the_requeue_stream,
         'change the settings: HSET': changes_the_settings,
         'forge and delete dead letters: XADD, XTRIM': forges_a_dead_letter,
         'forge and delete the history: XADD': forges_the_history,
@@ -279,11 +346,15 @@ WORST = {
     },
     'board': {
         'read all tasks: XRANGE, HGETALL': reads_all_tasks,
+        'read all results and live output: XRANGE': ranges_over_results_and_output,
     },
     'operator': {
         'read all tasks: XRANGE, HGETALL': reads_all_tasks,
+        'read all results and live output: XREAD': reads_results_and_output,
         'delete and acknowledge all tasks: XDEL, XACK, HDEL': discards_tasks,
         'run any command on the workers: XADD': runs_any_command,
+        'run a running task once more: XADD': runs_a_running_task,
+        'block the requeue stream for all: XADD with the highest id': blocks_the_requeue_stream,
         'change the settings: HSET': changes_the_settings,
         'forge and delete dead letters: XADD, XTRIM': forges_a_dead_letter,
         'forge and delete the history: XADD': forges_the_history,
