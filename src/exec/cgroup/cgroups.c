@@ -29,6 +29,8 @@ enum {
     CONTROLLERS = 4,
 };
 
+static const mode_t folder_mode = 0711; /* of a folder for tasks */
+
 static const enum bounds_controller controllers[CONTROLLERS] = {BOUNDS_CPU, BOUNDS_IO,
                                                                 BOUNDS_MEMORY, BOUNDS_PIDS};
 
@@ -42,11 +44,11 @@ struct cgroups {
 
 /* ---- the tree ---- */
 
-/* Opens the cgroup below, and creates it if it is missing. Returns its directory, or -1 with errno.
- */
-static int open_below(int directory, const char *name)
+/* Opens the cgroup below, and creates it with that mode if it is missing. Returns its directory, or
+ * -1 with errno. */
+static int open_below(int directory, const char *name, mode_t mode)
 {
-    if (mkdirat(directory, name, 0755) < 0 && errno != EEXIST) {
+    if (mkdirat(directory, name, mode) < 0 && errno != EEXIST) {
         return -1;
     }
     return openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -59,7 +61,7 @@ static int open_below(int directory, const char *name)
 static int move_to_leaf(int unit)
 {
     (void)unlinkat(unit, CGROUPS_DAEMON, AT_REMOVEDIR);
-    int leaf = open_below(unit, CGROUPS_DAEMON);
+    int leaf = open_below(unit, CGROUPS_DAEMON, 0755);
     if (leaf < 0) {
         return -1;
     }
@@ -166,6 +168,19 @@ static struct task_cgroup *task_cgroup_at(struct cgroups *cgroups, size_t slot_i
     return cgroups->task_cgroups[slot_index];
 }
 
+/* Opens a folder for tasks. Only this user may do that: whoever can open it can lock it, and so keep
+ * daemons from using it. Others can still reach the cgroups in it. */
+static int open_folder(int unit, const char *name)
+{
+    struct stat status;
+    int directory = open_below(unit, name, folder_mode);
+    if (directory >= 0 && fstat(directory, &status) == 0) {
+        /* an earlier version may have made it; if this fails, it stays as it was */
+        (void)fchmod(directory, status.st_mode & folder_mode);
+    }
+    return directory;
+}
+
 static void name_folder(char name[NAME_SIZE], int number)
 {
     (void)snprintf(name, NAME_SIZE, number > 1 ? "tasks.%d" : "tasks", number); /* fits */
@@ -178,7 +193,7 @@ static int take_folder(struct cgroups *cgroups, bool beside, bool *taken)
     *taken = false;
     for (int number = 1; number <= (beside ? FOLDERS : 1); number++) {
         name_folder(cgroups->name, number);
-        int directory = open_below(cgroups->unit, cgroups->name);
+        int directory = open_folder(cgroups->unit, cgroups->name);
         if (directory < 0 || lock(directory, beside ? 0 : LOCK_MS) == 0) {
             return directory;
         }

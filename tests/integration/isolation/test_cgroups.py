@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from harness.polling import wait_until
 from harness.short_leases import wait_empty
 from harness.system_calls import WITHOUT_CLONE3, forbid
 from harness.tasks import first_run, records, wait_file, wait_letters, wait_succeeded
+from harness.users import OTHERS, needs_root
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
@@ -399,6 +401,21 @@ def test_one_daemon_per_group(caged, queue, survivors, group):
     second = caged()
     assert second.wait_exit() == 78 and 'another leatd runs tasks in it' in second.log()
     assert len(survivors.alive()) == COUNT and first.running()
+
+
+@needs_root
+@pytest.mark.parametrize('is_left', [False, True])
+def test_others_cannot_hold_a_group(caged, group, is_left):
+    """Another user of the host, or a task that runs as one, cannot lock the folder of tasks, by which daemons know that
+    it is in use: the next daemon would run tasks without cgroups, or not start. It can still read the group of a task
+    that it knows. A folder that an earlier version has left open to all is closed."""
+    if is_left:
+        (group / 'tasks').mkdir(0o755)
+    caged(ONE).wait_ready()
+    other = {'user': OTHERS, 'group': OTHERS, 'extra_groups': [], 'capture_output': True, 'text': True}
+    locked = subprocess.run(['flock', '--nonblock', '--shared', group / 'tasks', 'true'], **other)
+    assert locked.returncode != 0 and 'Permission denied' in locked.stderr
+    assert subprocess.run(['cat', group / 'tasks' / '0' / 'cgroup.events'], **other).returncode == 0
 
 
 def test_missing_controllers(caged, daemon, group):
