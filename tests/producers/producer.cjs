@@ -18,7 +18,7 @@ function addMany(client, queue, tasks) {
 function signed(task, stream, name, path) {
   const key = readFileSync(path, 'latin1').replace(/\n$/, '');
   const nonce = randomBytes(16).toString('hex');
-  const all = { ...task, not_after: Math.floor(Date.now() / 1000) + 86400 };
+  const all = { ...task, not_after: String(Math.floor(Date.now() / 1000) + 86400) };
   const names = Object.keys(all).map((one) => Buffer.from(one)).sort(Buffer.compare);
   const mac = createHmac('sha256', Buffer.from(key, 'latin1'));
   for (const part of ['leat1', name, nonce, stream, ...names.flatMap((one) => [one, all[one]])]) {

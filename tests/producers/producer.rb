@@ -17,7 +17,7 @@ end
 # The task with not_after, one day ahead, and signature.
 def signed(task, stream, name, path)
   nonce = SecureRandom.hex(16)
-  task = task.merge('not_after' => Time.now.to_i + 86_400)
+  task = task.transform_keys(&:to_s).merge('not_after' => Time.now.to_i + 86_400)
   parts = ['leat1', name, nonce, stream, *task.sort.flatten].map { |part| part.to_s.b }
   form = parts.map { |part| "#{part.bytesize}:".b + part + ','.b }.join
   mac = OpenSSL::HMAC.hexdigest('SHA256', File.binread(path).delete_suffix("\n"), form)

@@ -336,6 +336,29 @@ def test_the_signing_examples(title, folder):
     assert abs(int(not_after) - time.time() - 86400) < 600
 
 
+ADDABLE = {
+    'Node': (['node', '--input-type=module', '-'], """
+const task = signed({ command: 'true', SIZE: '640' }, 'media', 'k', process.argv[2]);
+console.log(Object.values(task).every((value) => typeof value === 'string'));
+"""),
+    'Ruby': (['ruby', '-'], """
+puts signed({ command: 'true', SIZE: 640 }, 'media', 'k', ARGV[0]).keys.sort.join(' ')
+"""),
+}
+
+
+@pytest.mark.parametrize('title, printed', [('Node', 'true'), ('Ruby', 'SIZE command not_after signature')])
+def test_a_signed_task_can_be_added_by_the_examples(title, printed, folder):
+    """What the examples add, they also sign: node-redis takes only texts as values, and the Ruby example names
+    fields by symbols."""
+    argv, call = ADDABLE[title]
+    if not shutil.which(argv[0]):
+        pytest.skip(f'no {argv[0]} here')
+    done = subprocess.run(argv + [str(signing.Key(folder, 'k').path)], input=example(f'Signing in {title}') + call,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr, done.stdout) == (0, '', printed + '\n')
+
+
 @pytest.mark.parametrize('title', ['Shell (redis-cli)', 'Python (redis-py)', 'Node (node-redis)', 'Node (ioredis)',
                                    'Go (redigo)', 'Ruby (redis)', 'PHP (phpredis)', 'C (hiredis)'])
 def test_the_examples_name_one_key(title):
