@@ -102,6 +102,39 @@ def test_redis_reads_the_file(folder, way):
         server.close()
 
 
+def has_loaded(client):
+    """Whether Redis has loaded its files. Until then it refuses this call."""
+    try:
+        return client.xlen('emails') >= 0
+    except redis.BusyLoadingError:
+        return False
+
+
+@pytest.mark.parametrize('way', ['aclfile', 'include'])
+def test_redis_loads_what_functions_wrote(folder, way):
+    """With the file, a Redis that is killed finds each task in its append-only file again. Without a login nothing
+    is allowed then, either."""
+    path = folder / 'leat.acl'
+    path.write_text(acl_text() if way == 'include' else
+                    ''.join(line + '\n' for line in acl_text().splitlines() if line.startswith('user ')))
+    server = RedisServer(folder, **{way: path}, appendonly='yes', appendfsync='always').start()
+    try:
+        admin = server.client(username='emails-admin', password='admin')
+        admin.execute_command('FUNCTION', 'LOAD', LIBRARY.read_text())
+        for options in (['delay', '1h'], ['unique', 'a']):
+            server.client(username='emails-enqueuer', password='enqueuer').execute_command(
+                'FCALL', 'leat_add', 1, 'emails', 'command', 'true', *options)
+        server.kill()
+        server.restart()
+        board = server.client(username='emails-board', password='board')
+        wait_until(lambda: has_loaded(board), message=server.log)
+        assert (board.hlen('{emails}:waiting'), board.xlen('emails')) == (1, 1), server.log()
+        with pytest.raises(redis.RedisError, match='NOAUTH|Authentication required'):
+            server.client().xadd('emails', {'command': 'true'})
+    finally:
+        server.close()
+
+
 def said_commands(folder):
     """The commands of the file's head for a second queue and for an aclfile, with the paths of the test."""
     head = (ROOT / 'conf/leat.acl').read_text().split('\nuser ')[0]
