@@ -153,6 +153,13 @@ static int select_db(struct client *client, const struct config_redis *config,
     return result;
 }
 
+/* For each answer from now on. */
+static int wait_at_most(struct client *client, int64_t ms)
+{
+    client->timeout_ms = ms;
+    return redisSetTimeout(client->redis, to_timeval(ms)) == REDIS_OK ? 0 : -1;
+}
+
 static int connect_redis(struct client *client, const struct config_redis *config,
                          const struct trouble *trouble)
 {
@@ -172,7 +179,7 @@ static int connect_redis(struct client *client, const struct config_redis *confi
         return -1;
     }
     char why[256] = "cannot set up the socket";
-    if (redisSetTimeout(client->redis, to_timeval(config->command_timeout_ms)) != REDIS_OK ||
+    if (wait_at_most(client, config->connect_timeout_ms) ||
         socket_prepare(client->redis, config, why, sizeof why)) {
         tell(trouble, REDIS_ERROR_LOST, address, why);
         return -1;
@@ -203,6 +210,10 @@ static int check_role(struct client *client, const struct trouble *trouble)
 static int set_up(struct client *client, const struct trouble *trouble)
 {
     const struct client_setup *setup = client->setup;
+    if (wait_at_most(client, client->config->command_timeout_ms)) {
+        tell(trouble, REDIS_ERROR_LOST, "", "cannot set up the socket");
+        return -1;
+    }
     return setup
                ? setup->opened(setup->context, client, trouble->error, trouble->why, trouble->size)
                : 0;
@@ -283,7 +294,6 @@ struct client *client_open(const struct config_redis *config, const struct clien
     }
     *client = (struct client){
         .config = config,
-        .timeout_ms = config->command_timeout_ms,
         .setup = setup,
     };
     if (open_redis(client, patience_end_ns(config), &trouble)) {

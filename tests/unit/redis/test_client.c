@@ -201,6 +201,15 @@ static void tells_why_it_cannot_open(void **state)
     assert_null(try_open(trial, CONFIG_LIBRARY_AUTO));
     assert_int_equal(kill(trial->server.pid, SIGCONT), 0);
     assert_trouble(trial, REDIS_ERROR_LOST, "no answer within 150ms");
+
+    /* the login belongs to connecting */
+    trial->config.command_timeout_ms = 30000;
+    trial->config.connect_timeout_ms = 140;
+    trial->config.password = (char[]){"x"};
+    assert_int_equal(kill(trial->server.pid, SIGSTOP), 0);
+    assert_null(try_open(trial, CONFIG_LIBRARY_AUTO));
+    assert_int_equal(kill(trial->server.pid, SIGCONT), 0);
+    assert_trouble(trial, REDIS_ERROR_LOST, "AUTH: no answer within 140ms");
 }
 
 static void tells_that_the_connection_broke(void **state)
