@@ -44,6 +44,7 @@ struct connection {
     bool subscribed; /* the oldest pending command gets every message */
     bool late;       /* see connection_is_late */
     int64_t client_id;
+    bool needs_no_id;
 
     struct timer deadline; /* for connecting, then for the pending commands */
     int64_t armed_ns;      /* when it will fire */
@@ -304,23 +305,35 @@ static void on_select(void *context, const struct redisReply *reply)
     (void)greeting_failed(context, reply, "SELECT");
 }
 
+/* Whether the user lacks a right that this connection does not need. A user who has not logged in
+ * gets another error. */
+static bool may_be_refused(const struct connection *connection, const redisReply *reply)
+{
+    return connection->needs_no_id && reply && reply->type == REDIS_REPLY_ERROR &&
+           strncmp(reply->str, "NOPERM", strlen("NOPERM")) == 0;
+}
+
 static void on_set_name(void *context, const struct redisReply *reply)
 {
-    (void)greeting_failed(context, reply, "CLIENT SETNAME");
+    if (!may_be_refused(context, reply)) {
+        (void)greeting_failed(context, reply, "CLIENT SETNAME");
+    }
 }
 
 static void on_client_id(void *context, const struct redisReply *reply)
 {
     struct connection *connection = context;
-    if (greeting_failed(connection, reply, "CLIENT ID")) {
+    bool has_id = !may_be_refused(connection, reply);
+    if (connection->state != GREETING ||
+        (has_id && greeting_failed(connection, reply, "CLIENT ID"))) {
         return;
     }
-    if (reply->type != REDIS_REPLY_INTEGER || reply->integer < 0) {
+    if (has_id && (reply->type != REDIS_REPLY_INTEGER || reply->integer < 0)) {
         fail(connection, REDIS_ERROR_OTHER, "connecting to", "CLIENT ID: not a number");
         return;
     }
     timer_stop(&connection->deadline);
-    connection->client_id = reply->integer;
+    connection->client_id = has_id ? reply->integer : -1;
     connection->state = UP;
     connection->events.up(connection->events.context, connection);
 }
@@ -484,6 +497,11 @@ struct connection *connection_new(struct ev_loop *loop, const struct config_redi
     connection->flush.data = connection;
     timer_init(&connection->failed, loop, on_failed, connection);
     return connection;
+}
+
+void connection_need_no_id(struct connection *connection)
+{
+    connection->needs_no_id = true;
 }
 
 bool connection_is_up(const struct connection *connection)

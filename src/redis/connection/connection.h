@@ -34,6 +34,10 @@ struct connection_events {
 struct connection *connection_new(struct ev_loop *loop, const struct config_redis *config,
                                   const char *name, const struct connection_events *events);
 
+/* From the next open on, the connection comes up also if its user may not run CLIENT SETNAME or
+ * CLIENT ID. Without the latter its id is −1. */
+void connection_need_no_id(struct connection *connection);
+
 /* Starts to connect a closed connection; `up` or `lost` follows, never from within this call. The
  * name of a host is looked up first, under the same deadline. */
 void connection_open(struct connection *connection);
@@ -65,7 +69,7 @@ bool connection_is_late(const struct connection *connection);
  * is on its way. */
 size_t connection_arrived(const struct connection *connection);
 
-/* CLIENT ID of the connection; −1 before it is up. After a loss or close it stays the last one
+/* CLIENT ID of the connection; −1 before it is up, or if it needs none. After a loss or close it stays the last one
  * until the next open. */
 int64_t connection_client_id(const struct connection *connection);
 

@@ -327,7 +327,11 @@ static int init_source(struct source *source, struct discovery *discovery)
     source->discovery = discovery;
     set_redis(source);
     source->connection = connection_new(discovery->loop, &source->redis, discovery->name, &events);
-    return source->connection ? 0 : -1;
+    if (!source->connection) {
+        return -1;
+    }
+    connection_need_no_id(source->connection);
+    return 0;
 }
 
 static bool is_among(const struct endpoint *list, size_t count, const struct endpoint *endpoint)

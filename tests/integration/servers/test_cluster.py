@@ -1,6 +1,7 @@
 """[redis] cluster: real Clusters whose slots move and whose masters die."""
 import asyncio
 import importlib
+import re
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ from harness.daemon import ROOT, merged, write_config
 from harness.polling import wait_until
 from harness.queue import Queue
 from harness.servers import replicated
+from harness.servers.acl import acl_text
 from harness.tasks import wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -84,6 +86,20 @@ def test_tasks_go_to_queues_of_their_hash_slot(leat, cluster, folder, base_confi
     moved = leat('move', '--to', 'near', tid, env=env)
     assert moved.returncode == 0 and list(Queue(cluster.masters[0].client(), '{emails}near').places()) == [
         moved.stdout.split()[3]]
+
+
+def test_the_users_of_the_acl_file(leat, cluster, base_config):
+    """With +cluster|nodes and +role, as the file says, its users for leat init and for leat enqueue reach a
+    Cluster."""
+    for line in acl_text().splitlines():
+        if line.startswith('user emails-'):
+            rules = re.findall(r'\([^)]*\)|\S+', line)[1:]
+            for node in cluster.nodes:
+                node.ask('ACL', 'SETUSER', *rules, '+cluster|nodes', '+role')
+    base_config['queue']['load_library'] = 'never'
+    for role, words in (('admin', ['init']), ('enqueuer', ['enqueue', 'true'])):
+        done = leat(*words, config={'redis': {'user': f'emails-{role}', 'password': role}})
+        assert (done.returncode, done.stderr) == (0, ''), role
 
 
 def test_not_a_cluster(daemon, leat, redis_servers, base_config):

@@ -136,6 +136,18 @@ def test_login(daemon, leat, servers, base_config):
     assert leat('status').returncode == 0
 
 
+def test_the_rights_for_sentinels(daemon, leat, servers, base_config):
+    """The two rights that leatd(8) names are enough for sentinel_user."""
+    sentinel = servers(replicated.start_sentinel, servers(replicated.start_server), 2)
+    sentinel.ask('ACL', 'SETUSER', 'asker', 'on', '>asker', '-@all', '+sentinel|get-master-addr-by-name',
+                 '+sentinel|master')
+    base_config.update(merged(base_config, replicated.sentinel_sections(
+        [sentinel], sentinel_user='asker', sentinel_password='asker')))
+    done = leat('enqueue', 'true')
+    assert (done.returncode, done.stderr) == (0, '')
+    daemon().wait_log(REGISTERED)
+
+
 def test_an_unknown_name(daemon, leat, servers, base_config):
     """If the sentinels know no master of that name, it is an error of the file, with exit status 78."""
     server = servers(replicated.start_server)
