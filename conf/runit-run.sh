@@ -18,5 +18,7 @@ export RUNTIME_DIRECTORY="${RUNTIME_DIRECTORY:-/run/leat}"
 mkdir -p "$RUNTIME_DIRECTORY"
 chown "$user:" "$RUNTIME_DIRECTORY"
 umask 027
+# tasks get those of leatd, and without them those of its user
+unset HOME USER LOGNAME
 # runsv sends SIGTERM to leatd alone, so running tasks may finish
 exec chpst -u "$user" leatd -c "${LEAT_CONFIG_DIR:-/etc/leat}/$queue.ini"

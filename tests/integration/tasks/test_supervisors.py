@@ -1,6 +1,7 @@
 """Without systemd: the examples for runit and for a container with an init, as they are shipped."""
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -73,11 +74,15 @@ class Service:
 
 @pytest.mark.parametrize('environment', ['runit'], indirect=True)
 def test_runit(environment, config, folder, client):
-    """The worker runs tasks and logs JSON to svlogd's files. runit starts it again when it crashes, but not after
+    """The worker runs tasks with the home and name of its user, not those of whoever started runit, and logs JSON
+    to svlogd's files. runit starts it again when it crashes, but not after
     a wrong configuration. A stop lets the running task finish. Other users cannot read the log."""
+    environment[0].update(HOME=str(folder), USER='operator', LOGNAME='operator')
     service = Service(folder, *environment)
-    client.xadd('emails', {'command': 'echo hello'})
-    wait_until(lambda: [row for row in records(service.log) if row['message'] == 'hello'], message=service.state)
+    client.xadd('emails', {'command': 'echo "hello $USER $LOGNAME in $HOME"'})
+    hello = f'hello root root in {pwd.getpwuid(0).pw_dir}'
+    wait_until(lambda: [row for row in records(service.log) if row['message'] == hello],
+               message=lambda: records(service.log))
     assert stat.S_IMODE(service.log.parent.stat().st_mode) == 0o750
 
     first = service.state()[1]
