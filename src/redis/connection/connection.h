@@ -69,8 +69,8 @@ bool connection_is_late(const struct connection *connection);
  * is on its way. */
 size_t connection_arrived(const struct connection *connection);
 
-/* CLIENT ID of the connection; −1 before it is up, or if it needs none. After a loss or close it stays the last one
- * until the next open. */
+/* CLIENT ID of the connection; −1 before it is up, or if it needs none. After a loss or close it
+ * stays the last one until the next open. */
 int64_t connection_client_id(const struct connection *connection);
 
 /* Closes and frees; NULL does nothing. Must not be called from its own callbacks. */
