@@ -84,6 +84,8 @@ int confine(struct confinement *confinement, const struct identity *identity)
     }
     /* programs for another architecture fail, but are not killed */
     int result = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
+    /* a reload may come while a thread looks up a name */
+    result = result ? result : seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
     result = result ? result : allow_identity(filter, identity);
     result = result ? result : forbid_calls(filter);
     result = result ? result : forbid_user_namespaces(filter);

@@ -1,6 +1,7 @@
 // The filter that bounds which users a leatd with capabilities can change to. Needs root.
 #include <errno.h>
 #include <grp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -21,6 +22,16 @@ enum { UID = 1234, GID = 2345 };
 
 static gid_t group_ids[] = {7, 8};
 
+static int confine_to(size_t groups)
+{
+    struct confinement confinement = {0};
+    const struct identity identity = {
+        .uid = UID, .gid = GID, .groups = group_ids, .group_count = groups, .other = true};
+    return confine(&confinement, &identity);
+}
+
+#define UNCONFINED SIZE_MAX
+
 /* Runs the function in a child with the filter. Returns its result: 0, or the line that failed. */
 static int within(size_t groups, int (*run)(void))
 {
@@ -28,10 +39,7 @@ static int within(size_t groups, int (*run)(void))
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        struct confinement confinement = {0};
-        const struct identity identity = {
-            .uid = UID, .gid = GID, .groups = group_ids, .group_count = groups, .other = true};
-        _exit(confine(&confinement, &identity) ? 255 : run());
+        _exit(groups != UNCONFINED && confine_to(groups) ? 255 : run());
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
@@ -100,6 +108,28 @@ static int change_user_with_groups(void)
     return 0;
 }
 
+/* A thread that was started before the filter, such as one that looks up a name while a reload sets
+ * the user of tasks. */
+static void *become_root_when_told(void *pipe)
+{
+    char told;
+    return (void *)(intptr_t)(read(*(int *)pipe, &told, 1) == 1 && syscall(SYS_setuid, 0) == -1 &&
+                              errno == EPERM);
+}
+
+static int confine_beside_a_thread(void)
+{
+    int ends[2];
+    pthread_t thread;
+    void *was_refused = NULL;
+    DONE(pipe(ends));
+    DONE(pthread_create(&thread, NULL, become_root_when_told, &ends[0]));
+    DONE(confine_to(0));
+    DONE(write(ends[1], "x", 1) - 1);
+    DONE(pthread_join(thread, &was_refused));
+    return was_refused ? 0 : 1;
+}
+
 static int start_a_process(void)
 {
     return system("exit 3") == 3 << 8 ? 0 : 1;
@@ -112,6 +142,13 @@ static void only_the_configured_user(void **state)
     assert_int_equal(within(0, try_other_users), 0);
     assert_int_equal(within(0, change_user), 0);
     assert_int_equal(within(2, change_user_with_groups), 0);
+}
+
+// Goal: no thread that runs already escapes the filter.
+static void all_threads(void **state)
+{
+    (void)state;
+    assert_int_equal(within(UNCONFINED, confine_beside_a_thread), 0);
 }
 
 // Goal: no user namespace, in which a process could map any user, and no way into another one.
@@ -148,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_configured_user),
+        cmocka_unit_test(all_threads),
         cmocka_unit_test(no_user_namespaces),
         cmocka_unit_test(what_fits),
     };
