@@ -7,6 +7,7 @@
 #include "cli/enqueue/enqueue.h"
 #include "cli/enqueue/replica_wait.h"
 #include "cli/lib/output.h"
+#include "cli/lib/text.h"
 
 static const char help[] =
     "Usage: leat enqueue [OPTION]... [--] COMMAND-LINE...\n"
@@ -78,6 +79,7 @@ static int take_input(const struct cli *cli, const struct cli_option *option, co
 void enqueue_print(const struct enqueue_options *options, bool is_new, struct bytes tid,
                    struct bytes label)
 {
+    struct buffer line = BUFFER_INIT;
     json_t *object;
 
     /* cli_flush reports failures */
@@ -88,8 +90,11 @@ void enqueue_print(const struct enqueue_options *options, bool is_new, struct by
         }
         (void)output_json(object, false);
     } else if (!options->quiet) {
-        (void)fwrite(tid.data, 1, tid.size, stdout);
-        (void)putchar('\n');
+        /* a failed append marks the buffer */
+        (void)text_append(&line, tid.data, tid.size);
+        (void)buffer_append_text(&line, "\n");
+        (void)output_write(&line);
+        buffer_free(&line);
     }
 }
 

@@ -294,8 +294,9 @@ static void render_totals(const struct status *status, struct buffer *out)
             memcmp(name.data, prefix, sizeof prefix - 1) != 0) {
             continue;
         }
-        (void)buffer_printf(out, "%s%.*s %lld", separator, (int)(name.size - sizeof prefix + 1),
-                            name.data + sizeof prefix - 1, (long long)value);
+        (void)buffer_append_text(out, separator);
+        (void)text_append(out, name.data + sizeof prefix - 1, name.size - (sizeof prefix - 1));
+        (void)buffer_printf(out, " %lld", (long long)value);
         separator = ", ";
     }
     if (*separator == ',') {

@@ -15,6 +15,7 @@ import pytest
 
 from harness import processes
 from harness.daemon import program, write_config
+from harness.queue import LIBRARY
 
 
 class Terminal:
@@ -287,3 +288,16 @@ def test_watch_into_a_pipe(leat, folder, base_config, queue):
         assert process.stdout.readline().startswith(b'{"queue"')
         process.stdout.close()
         assert process.wait(120) == 74
+
+
+def test_a_hostile_server(leat, queue):
+    """What a server says is escaped, also where leat's own functions say only numbers and words."""
+    source = LIBRARY.read_text()
+    for text in "'total_enqueued'", 'new and leat.add_task(q, item, follows) or holder':
+        assert text in source
+        source = source.replace(text, f"({text}) .. '\\27[31m\\n'")
+    queue.load(source)
+    leat('enqueue', 'true')
+    for args in (['enqueue', 'true'], ['status']):
+        done = leat(*args)
+        assert done.returncode in (0, 1) and r'\x1b[31m\n' in done.stdout and '\x1b' not in done.stdout, done
