@@ -10,9 +10,9 @@
 
 #include <hiredis/hiredis.h>
 
-#include "base/escape.h"
 #include "cli/lib/cli.h"
 #include "cli/lib/queues.h"
+#include "cli/lib/text.h"
 #include "config/file/load.h"
 #include "redis/error.h"
 
@@ -29,7 +29,7 @@ void cli_error(const char *format, ...)
     va_end(args);
     /* The message may contain anything, so it is never printed unescaped. A failure of stderr
      * cannot be reported. */
-    if (escape_append(&line, message, strlen(message)) == 0) {
+    if (text_append(&line, message, strlen(message)) == 0) {
         (void)fprintf(stderr, "leat: %.*s\n", (int)line.size, line.data);
     } else {
         (void)fputs("leat: out of memory\n", stderr);

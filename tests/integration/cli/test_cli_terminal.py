@@ -301,3 +301,12 @@ def test_a_hostile_server(leat, queue):
     for args in (['enqueue', 'true'], ['status']):
         done = leat(*args)
         assert done.returncode in (0, 1) and r'\x1b[31m\n' in done.stdout and '\x1b' not in done.stdout, done
+
+
+def test_errors_without_utf8(leat):
+    """On a terminal that does not know UTF-8, a byte of a character in a message is no control character: for some
+    terminals, the second one of this letter begins an escape sequence."""
+    letter, escaped = 'ě', r'\xc4\x9b'
+    assert letter in leat(letter, env={'LC_ALL': 'C.UTF-8'}).stderr
+    done = leat(letter, env={'LC_ALL': 'C'})
+    assert escaped in done.stderr and letter not in done.stderr
