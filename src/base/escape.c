@@ -135,7 +135,8 @@ void escape_copy(struct bytes bytes, char *text, size_t size)
     size_t whole = 0;
 
     if (escape_append(&escaped, bytes.data, bytes.size) == 0 && escaped.size > 0) {
-        whole = bytes_whole(escaped.data, escaped.size, size - 1);
+        whole = escaped.size < size ? escaped.size : size - 1;
+        whole = bytes_whole(escaped.data, whole, size - 1);
         memcpy(text, escaped.data, whole);
     }
     text[whole] = '\0';

@@ -118,6 +118,20 @@ def test_malformed_heartbeats(leat, queue, text):
         assert page['workers'][0]['host'] == 'web3' and 'web3' in shown.stdout
 
 
+@pytest.mark.parametrize('name', ['x' * 70000, '\x9b' * 20000, 'ü' * 1023])
+def test_long_texts_are_cut(leat, queue, name):
+    """A worker can write any name and any heartbeat into Redis. Operators see the beginning, whatever their length."""
+    text = heartbeat(host=name, version=name, state=name)
+    queue.redis.hset(queue.workers, mapping={f'{name}:33:z': f'{queue.now()} {text}',
+                                             'web3:34:z': f'{queue.now()} {text}'})
+    queue.redis.hset(queue.conf, mapping={name: '1', f'drain:{name}': '1', f'lane:{name}': '1'})
+    page, code = status(leat)
+    assert code in (0, UNHEALTHY) and len(page['workers']) == 2
+    assert all(0 < len(one['host']) < 256 for one in page['workers'])
+    for args in ['status'], ['status', '--lanes'], ['conf'], ['conf', '--json'], ['explain'], ['metrics']:
+        assert leat(*args).returncode in (0, UNHEALTHY)
+
+
 def test_limits(leat, queue):
     """Each --max-... option is a limit of health."""
     queue.register('w', heartbeat=heartbeat())
