@@ -169,5 +169,6 @@ int server_info_read(const redisReply *reply, struct server_info *out)
     out->maxmemory = info_number(text, "maxmemory", 0);
     out->saves_fail = info_says(text, "aof_last_write_status", "err") ||
                       (out->rdb_enabled && info_says(text, "rdb_last_bgsave_status", "err"));
+    out->refused = info_number(text, "unexpected_error_replies", 0);
     return 0;
 }

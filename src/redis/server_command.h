@@ -38,6 +38,8 @@ struct server_info {
     char maxmemory_policy[32];
     int64_t maxmemory;
     bool saves_fail; /* the last write of the append-only file or of a snapshot failed */
+    /* Commands of its append-only file, or of its master, that it refused since it was started. */
+    int64_t refused;
 };
 int server_info_read(const struct redisReply *reply, struct server_info *out);
 

@@ -20,6 +20,14 @@ static const struct doctor_kind kinds[] = {
     {"saves-fail", "a server whose saves fail",
      "Redis could not write to its disk, and may refuse all changes until it can.", NULL,
      "See the log of Redis; its disk may be full.", false},
+    {"refused-data", "a server that refused its own data",
+     "Redis refused commands of its append-only file, or of its master: tasks may be lost, and "
+     "tasks that ended may run again.",
+     NULL,
+     "See the log of Redis. The user default must have all rights, also if it is off; leat.acl "
+     "shows "
+     "how.",
+     false},
     {"no-info", "INFO is not allowed", "Persistence could not be checked.", NULL,
      "Allow this user to run INFO.", true},
     {"open", "a default user that may do something",

@@ -68,6 +68,10 @@ static void judge_server(struct doctor_report *report, const struct server_info 
     if (server->saves_fail) {
         found(report, "saves-fail", server->version, "");
     }
+    if (server->refused > 0) {
+        doctor_add_text(report, "refused-data", server->version, DOCTOR_FOUND, NULL,
+                        "%lld commands", (long long)server->refused);
+    }
     if (server->aof_enabled) {
         return;
     }

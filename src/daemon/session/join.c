@@ -30,7 +30,7 @@ struct join {
     char old_run_id[48];  /* of the server of the last registration */
     bool same;            /* see join_found_same */
     bool warned_of_moves; /* warn_about_moves has logged its warning */
-    char warned[200];     /* the last warnings about the server, so that each is logged once */
+    char warned[400];     /* the last warnings about the server, so that each is logged once */
 };
 
 static void send_register(struct join *join);
@@ -174,8 +174,13 @@ static void warn_about(struct join *join, const struct server_info *server)
                        "maxmemory-policy is %s: Redis may evict tasks; set noeviction",
                        server->maxmemory_policy);
     }
-    (void)snprintf(warnings, sizeof warnings, "%s%s%s", persistence,
-                   *persistence && *policy ? "; " : "", policy);
+    const char *refusal =
+        server->refused > 0
+            ? "it refused changes of its own data when it read them; run leat doctor"
+            : "";
+    (void)snprintf(warnings, sizeof warnings, "%s%s%s%s%s", persistence,
+                   *persistence && *policy ? "; " : "", policy,
+                   (*persistence || *policy) && *refusal ? "; " : "", refusal);
     if (*warnings && strcmp(warnings, join->warned) != 0) {
         log_event(LOG_WARNING, LOG_ID_REDIS_WARNING, NULL, 0, "this Redis can lose tasks: %s",
                   warnings);

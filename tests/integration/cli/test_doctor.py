@@ -4,9 +4,11 @@ import resource
 import subprocess
 
 import pytest
+import redis
 
 from harness.daemon import is_sanitized, program, write_config
 from harness.functions.damages import ALSO, CASES, make_acked, settle
+from harness.polling import wait_until
 from harness.queue import LIBRARY, Queue
 from harness.servers.acl import ROOT_LOGIN, suggested_users, write_acl
 
@@ -35,6 +37,14 @@ def redis_server(closed):
 def base_config(base_config):
     base_config['redis'].update(user='root', password='root')
     return base_config
+
+
+def has_loaded(server):
+    """Whether Redis has loaded its files."""
+    try:
+        return server.client().ping()
+    except (redis.ConnectionError, redis.BusyLoadingError):
+        return False
 
 
 @pytest.fixture
@@ -122,6 +132,22 @@ def test_servers_that_can_lose_tasks(doctor, closed, queue):
     one.client().execute_command('ACL', 'SETUSER', 'shy', 'on', '>word', '~*', '+@all', '-info')
     code, found = look(one, user='shy', password='word')
     assert (code, set(found)) == (OK, {'no-info', 'unbegun'})
+
+
+def test_a_server_that_refused_its_own_data(doctor, daemon, queue, redis_server, folder):
+    """If the default user lacks rights, Redis drops what functions wrote when it loads its append-only file. leat
+    doctor and the worker say so, and what to do."""
+    queue.add({'command': 'true', 'unique': 'a'})
+    assert set(doctor()[1]) == {'unbegun'}
+    redis_server.kill()
+    users = folder / 'leat.acl'
+    users.write_text(users.read_text().replace('\nuser default off ~* &* +@all\n', '\nuser default off\n'))
+    redis_server.start(wait=False)
+    wait_until(lambda: has_loaded(redis_server), message=redis_server.log)
+    assert queue.places() == {}
+    code, found = doctor()
+    assert code == LEFT and 'leat.acl' in found['refused-data']['advice']
+    daemon().wait_log('this Redis can lose tasks: it refused changes')
 
 
 # what each right lets a client do that does not log in

@@ -478,6 +478,7 @@ static void assert_info(const char *text, struct server_info expected)
     assert_int_equal(out.rdb_enabled, expected.rdb_enabled);
     assert_int_equal(out.maxmemory, expected.maxmemory);
     assert_int_equal(out.saves_fail, expected.saves_fail);
+    assert_int_equal(out.refused, expected.refused);
 }
 
 static void reads_info(void **state)
@@ -520,6 +521,9 @@ static void reads_info(void **state)
     assert_info("redis_version:7.2.7\r\nredis_mode:sentinel",
                 (struct server_info){
                     .version = "7.2.7", .major = 7, .is_sentinel = true, .rdb_enabled = true});
+    assert_info(
+        "redis_version:7.0.15\r\nunexpected_error_replies:19\r\n",
+        (struct server_info){.version = "7.0.15", .major = 7, .rdb_enabled = true, .refused = 19});
 
     /* names match as a whole, long values are cut, and a value that is not a number is ignored */
     assert_info("xredis_version:1\r\nredis_version:0123456789012345678901234567890123456789\r\n"
