@@ -164,14 +164,14 @@ static int confirm(const struct destroy *destroy, const struct status *status)
     }
     if (isatty(STDIN_FILENO) != 1) {
         return cli_usage(destroy->cli,
-                         "this would delete %lld waiting and %lld running tasks and %lld dead "
-                         "letters for good; to confirm, add --yes",
-                         waiting, running, dead);
+                         "this would delete %lld waiting and %lld running task%s and %lld dead "
+                         "letter%s for good; to confirm, add --yes",
+                         waiting, running, running == 1 ? "" : "s", dead, dead == 1 ? "" : "s");
     }
     (void)fprintf(stderr,
-                  "Destroy the queue %s with %lld waiting and %lld running tasks and %lld dead "
-                  "letters for good? [y/N] ",
-                  name, waiting, running, dead);
+                  "Destroy the queue %s with %lld waiting and %lld running task%s and %lld dead "
+                  "letter%s for good? [y/N] ",
+                  name, waiting, running, running == 1 ? "" : "s", dead, dead == 1 ? "" : "s");
     if (fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y')) {
         return EX_OK;
     }

@@ -58,7 +58,7 @@ def test_it_asks(leat, queue):
     """Without a terminal and --yes nothing is deleted; nor is another queue than the named one."""
     fill(queue)
     keys = queue.redis.dbsize()
-    for words, why in ((['emails'], 'would delete 5 waiting and 1 running tasks and 1 dead letters for good; to '),
+    for words, why in ((['emails'], 'would delete 5 waiting and 1 running task and 1 dead letter for good; to '),
                        (['mails', '--yes'], 'is of the queue emails, not of mails'),
                        (['--yes'], 'the name of one queue')):
         done = leat('destroy', *words)
