@@ -136,8 +136,8 @@ static bool is_of_service(sd_journal *handle)
            memcmp((const char *)data + strlen(field), users, strlen(users)) != 0;
 }
 
-/* Returns true if a folder above the cgroup is that of tasks: "tasks" or, after an upgrade in place,
- * "tasks." and a number. */
+/* Returns true if a folder above the cgroup is that of tasks: "tasks" or, after an upgrade in
+ * place, "tasks." and a number. */
 static bool is_below_tasks(struct bytes cgroup)
 {
     static const char tasks[] = "/tasks";

@@ -168,8 +168,8 @@ static struct task_cgroup *task_cgroup_at(struct cgroups *cgroups, size_t slot_i
     return cgroups->task_cgroups[slot_index];
 }
 
-/* Opens a folder for tasks. Only this user may do that: whoever can open it can lock it, and so keep
- * daemons from using it. Others can still reach the cgroups in it. */
+/* Opens a folder for tasks. Only this user may do that: whoever can open it can lock it, and so
+ * keep daemons from using it. Others can still reach the cgroups in it. */
 static int open_folder(int unit, const char *name)
 {
     struct stat status;

@@ -31,6 +31,8 @@
 #define MOST_WAIT_MS 2000
 #define US_PER_S 1000000
 #define NS_PER_US 1000
+#define MOST_SECONDS UINT32_MAX      /* since 1970 */
+#define MOST_TOOK_US (10 * US_PER_S) /* more costs no more */
 #define LANES_KEPT 20
 #define LANES_PAGE 30
 
@@ -300,18 +302,25 @@ static void ask(struct watched *watched, struct command *command, connection_cal
 
 /* ---- parts */
 
+static int64_t bounded(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
 /* The time of Redis, which is asked for before and after a part. */
 static void on_time(void *context, const struct redisReply *reply)
 {
     struct part *part = context;
     int64_t seconds, us, took_ns;
 
-    if (reply && value_number_at(reply, 0, &seconds) == 0 && value_number_at(reply, 1, &us) == 0) {
+    /* a server may say anything */
+    if (reply && value_number_at(reply, 0, &seconds) == 0 && value_number_at(reply, 1, &us) == 0 &&
+        seconds >= 0 && seconds <= MOST_SECONDS && us >= 0 && us < US_PER_S) {
         us += seconds * US_PER_S;
         if (part->before_us == 0) {
             part->before_us = us;
         } else {
-            took_ns = (us - part->before_us) * NS_PER_US;
+            took_ns = bounded(us - part->before_us, 0, MOST_TOOK_US) * NS_PER_US;
             part->cost_ns = took_ns < part->last_ns ? took_ns : part->last_ns;
             part->last_ns = took_ns;
         }
@@ -358,13 +367,8 @@ static void ask_lists(struct watched *watched)
 
 static bool is_due(const struct part *part, int64_t now_ns)
 {
-    int64_t interval_ns = part->cost_ns * SHARE;
+    int64_t interval_ns = bounded(part->cost_ns * SHARE, LEAST_INTERVAL_NS, MOST_INTERVAL_NS);
 
-    if (interval_ns < LEAST_INTERVAL_NS) {
-        interval_ns = LEAST_INTERVAL_NS;
-    } else if (interval_ns > MOST_INTERVAL_NS) {
-        interval_ns = MOST_INTERVAL_NS;
-    }
     return part->asked_ns == 0 || now_ns - part->asked_ns >= interval_ns;
 }
 
