@@ -17,16 +17,23 @@ struct bytes fields_value(const struct redisReply *value)
     return (struct bytes){"", 0};
 }
 
+int64_t fields_bounded(int64_t number)
+{
+    const int64_t most = INT64_C(1) << 58;
+
+    return number > most ? most : number < -most ? -most : number;
+}
+
 int64_t fields_integer(const struct redisReply *value, int64_t fallback)
 {
     int64_t number;
 
     if (value && value->type == REDIS_REPLY_INTEGER) {
-        return value->integer;
+        return fields_bounded(value->integer);
     }
     if (value && value->type == REDIS_REPLY_STRING &&
         units_parse_integer(value->str, 0, INT64_MAX, &number) == 0) {
-        return number;
+        return fields_bounded(number);
     }
     return fallback;
 }
@@ -77,5 +84,5 @@ int64_t fields_stamp(struct bytes value, struct bytes *by)
     if (by) {
         *by = blank ? (struct bytes){blank + 1, value.size - size - 1} : (struct bytes){"", 0};
     }
-    return units_parse_integer(number, 0, INT64_MAX, &ms) == 0 ? ms : 0;
+    return units_parse_integer(number, 0, INT64_MAX, &ms) == 0 ? fields_bounded(ms) : 0;
 }

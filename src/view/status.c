@@ -32,7 +32,7 @@ static int64_t number_of(const json_t *heartbeat, const char *name)
 {
     const json_t *value = json_object_get(heartbeat, name);
 
-    return json_is_integer(value) ? json_integer_value(value) : -1;
+    return json_is_integer(value) ? fields_bounded(json_integer_value(value)) : -1;
 }
 
 /* Reads host and pid from the consumer's name, host:pid:nonce. The heartbeat may lack them. */
@@ -45,7 +45,7 @@ static void read_consumer(struct bytes consumer, struct status_worker *worker)
     colon = strchr(name, ':');
     if (colon) {
         *colon = '\0';
-        worker->pid = strtoll(colon + 1, NULL, 10);
+        worker->pid = fields_bounded(strtoll(colon + 1, NULL, 10));
     }
     escape_copy(bytes_of(name), worker->host, sizeof worker->host);
 }
@@ -61,7 +61,7 @@ static void read_worker(struct bytes consumer, struct bytes text, struct status_
     *worker = (struct status_worker){.pid = -1};
     read_consumer(consumer, worker);
     bytes_copy((struct bytes){text.data, time_size}, time, sizeof time);
-    worker->heartbeat_ms = strtoll(time, NULL, 10);
+    worker->heartbeat_ms = fields_bounded(strtoll(time, NULL, 10));
     if (blank) {
         heartbeat = json_loadb(blank + 1, text.size - time_size - 1, 0, NULL);
     }
@@ -149,10 +149,10 @@ static void read_rate(struct status *status)
     int64_t then_ms, succeeded, failed;
 
     bytes_copy(then, text, sizeof text);
-    then_ms = strtoll(text, &at, 10);
-    succeeded = status_figure(status, "total_succeeded") - strtoll(at, &at, 10);
+    then_ms = fields_bounded(strtoll(text, &at, 10));
+    succeeded = status_figure(status, "total_succeeded") - fields_bounded(strtoll(at, &at, 10));
     failed = status_figure(status, "total_retried") + status_figure(status, "total_dead") -
-             strtoll(at, &at, 10);
+             fields_bounded(strtoll(at, &at, 10));
     if (then_ms > 0 && then_ms <= status->now_ms && succeeded >= 0 && failed >= 0) {
         status->rate_ms = status->now_ms - then_ms > 1000 ? status->now_ms - then_ms : 1000;
         status->rate = (double)(succeeded + failed) * 1000 / (double)status->rate_ms;

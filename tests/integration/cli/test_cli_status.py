@@ -132,6 +132,18 @@ def test_long_texts_are_cut(leat, queue, name):
         assert leat(*args).returncode in (0, UNHEALTHY)
 
 
+def test_sums_of_large_numbers(leat, queue):
+    """Whoever may write to the key of counters, such as an enqueuer, may choose each of them: their sum is large, and
+    not negative."""
+    queue.redis.hset(queue.stats, mapping={'f:waiting:0.005': 2 ** 63 - 1, 'f:waiting:inf': 2 ** 63 - 1,
+                                           'retried': 2 ** 63 - 1, 'dead': 2 ** 63 - 1,
+                                           'm:then': f'1 {-2 ** 63} {-2 ** 63}'})
+    queue.redis.hset(queue.workers, 'web3:33:z', f'{-2 ** 63} {heartbeat(started_ms=-2 ** 63, succeeded=2 ** 63 - 1)}')
+    page, code = status(leat)
+    assert code == UNHEALTHY and page['since_creation']['waiting']['count'] > 2 ** 58
+    assert leat('status').returncode == UNHEALTHY and leat('metrics').returncode == 0
+
+
 def test_limits(leat, queue):
     """Each --max-... option is a limit of health."""
     queue.register('w', heartbeat=heartbeat())
