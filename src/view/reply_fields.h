@@ -16,8 +16,8 @@ struct redisReply;
 /* The bytes of a string; empty for any other type. They live as long as the reply. */
 struct bytes fields_value(const struct redisReply *value);
 
-/* The number, or the nearest one of which sums and differences of some fit into 64 bits. Whoever can
- * write to Redis can choose numbers. */
+/* The number, or the nearest one of which sums and differences of some fit into 64 bits. Whoever
+ * can write to Redis can choose numbers. */
 int64_t fields_bounded(int64_t number);
 
 /* The value of a number, or of a string that is one; fallback for anything else. */
