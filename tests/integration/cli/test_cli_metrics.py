@@ -89,15 +89,16 @@ def test_the_text_file(leat, queue, folder):
 
 @pytest.mark.parametrize('target', ['victim', 'none'])
 def test_the_text_file_follows_no_link(queue, folder, base_config, target):
-    """Whoever owns the folder of the text file, such as the user of node_exporter, cannot have root overwrite or make
-    another file by a link in place of the one that is being made. It is removed, as what an interrupted command has
-    left."""
+    """Whoever owns the folder of the text file, such as the user of node_exporter, cannot have root overwrite or
+    make another file by a link in place of the one that is being made. It is removed, as what an interrupted
+    command has left."""
     fill(queue)
     path, victim = folder / 'leat.prom', folder / 'victim'
     victim.write_text('precious')
     victim.chmod(0o600)
-    made = subprocess.run(['sh', '-c', 'ln -s "$1" "$2.$$.new" && exec "$3" -c "$4" metrics --textfile "$2"', 'sh',
-                           folder / target, path, program('leat'), write_config(folder / 'emails.ini', base_config)])
+    made = subprocess.run(['sh', '-c', 'ln -s "$1" "$2.$$.new" && exec "$3" -c "$4" metrics --textfile "$2"',
+                           'sh', folder / target, path, program('leat'),
+                           write_config(folder / 'emails.ini', base_config)])
     assert made.returncode == 0
     assert (victim.read_text(), victim.stat().st_mode & 0o777) == ('precious', 0o600)
     assert 'leat_up' in path.read_text() and not path.is_symlink()

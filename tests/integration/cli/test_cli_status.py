@@ -120,7 +120,8 @@ def test_malformed_heartbeats(leat, queue, text):
 
 @pytest.mark.parametrize('name', ['x' * 70000, '\x9b' * 20000, 'ü' * 1023])
 def test_long_texts_are_cut(leat, queue, name):
-    """A worker can write any name and any heartbeat into Redis. Operators see the beginning, whatever their length."""
+    """A worker can write any name and any heartbeat into Redis. Operators see the beginning, whatever their
+    length."""
     text = heartbeat(host=name, version=name, state=name)
     queue.redis.hset(queue.workers, mapping={f'{name}:33:z': f'{queue.now()} {text}',
                                              'web3:34:z': f'{queue.now()} {text}'})
@@ -133,12 +134,13 @@ def test_long_texts_are_cut(leat, queue, name):
 
 
 def test_sums_of_large_numbers(leat, queue):
-    """Whoever may write to the key of counters, such as an enqueuer, may choose each of them: their sum is large, and
-    not negative."""
+    """Whoever may write to the key of counters, such as an enqueuer, may choose each of them: their sum is large,
+    and not negative. A worker whose heartbeat is as old as can be is not live."""
     queue.redis.hset(queue.stats, mapping={'f:waiting:0.005': 2 ** 63 - 1, 'f:waiting:inf': 2 ** 63 - 1,
                                            'retried': 2 ** 63 - 1, 'dead': 2 ** 63 - 1,
                                            'm:then': f'1 {-2 ** 63} {-2 ** 63}'})
-    queue.redis.hset(queue.workers, 'web3:33:z', f'{-2 ** 63} {heartbeat(started_ms=-2 ** 63, succeeded=2 ** 63 - 1)}')
+    queue.redis.hset(queue.workers, 'web3:33:z',
+                     f'{-2 ** 63} {heartbeat(started_ms=-2 ** 63, succeeded=2 ** 63 - 1)}')
     page, code = status(leat)
     assert code == UNHEALTHY and page['since_creation']['waiting']['count'] > 2 ** 58
     assert leat('status').returncode == UNHEALTHY and leat('metrics').returncode == 0

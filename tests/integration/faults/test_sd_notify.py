@@ -94,8 +94,8 @@ def speaks(folder, redis_server, base_config):
 
 
 def test_a_server_says_nothing_to_systemd(daemon, manager, speaks):
-    """A server that is hostile, or in whose place somebody answers, does not speak to the service manager by way of
-    the status: what it says has one line there, and no control characters."""
+    """A server that is hostile, or in whose place somebody answers, does not speak to the service manager by way
+    of the status: what it says has one line there, and no control characters."""
     speaks('LOADING dear\nMAINPID=1\nWATCHDOG=trigger\x1b[2J', 'FCALL')
     daemon(env=manager.environment())
     wait_until(lambda: any('dear' in text for text in manager.having('STATUS')))

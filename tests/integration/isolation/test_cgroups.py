@@ -406,9 +406,9 @@ def test_one_daemon_per_group(caged, queue, survivors, group):
 @needs_root
 @pytest.mark.parametrize('is_left', [False, True])
 def test_others_cannot_hold_a_group(caged, group, is_left):
-    """Another user of the host, or a task that runs as one, cannot lock the folder of tasks, by which daemons know that
-    it is in use: the next daemon would run tasks without cgroups, or not start. It can still read the group of a task
-    that it knows. A folder that an earlier version has left open to all is closed."""
+    """Another user of the host, or a task that runs as one, cannot lock the folder of tasks, by which daemons know
+    that it is in use: the next daemon would run tasks without cgroups, or not start. It can still read the group
+    of a task that it knows. A folder that an earlier version has left open to all is closed."""
     if is_left:
         (group / 'tasks').mkdir(0o755)
     caged(ONE).wait_ready()
