@@ -41,7 +41,7 @@ struct lease {
     struct timer heartbeat, report;
     int64_t reported_ns;
     bool reporting; /* a report is not answered */
-    int timer; /* timerfd of CLOCK_BOOTTIME: libev's timers do not count suspended time */
+    int timer;      /* timerfd of CLOCK_BOOTTIME: libev's timers do not count suspended time */
     struct fd_watch deadline;
     ev_check turn;
 };
@@ -361,8 +361,8 @@ static void on_report(void *context)
 void lease_counted(struct lease *lease)
 {
     if (!timer_runs(&lease->report)) {
-        timer_start_ns(&lease->report, lease->reported_ns + REPORT_MS * CLOCK_NS_PER_MS -
-                                           clock_boot_ns());
+        timer_start_ns(&lease->report,
+                       lease->reported_ns + REPORT_MS * CLOCK_NS_PER_MS - clock_boot_ns());
     }
 }
 
