@@ -235,11 +235,12 @@ $(BUILD)/tests/inject/%.so: tests/inject/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) -O2 -g -fPIC -fno-builtin -fno-stack-protector -shared -o $@ $<
 
-inject: ## make each allocation and many system calls fail or kill leatd, one by one (SAN=1); up to two hours
+# three tests for each processor, because they wait most of the time
+inject: ## make each allocation and many system calls fail or kill leatd, one by one (SAN=1); about an hour and a half
 	@$(SUBMAKE) deps-check
 	@$(SUBMAKE) -j$(JOBS) all unit-tests
-	@LEAT_INJECT=all LEAT_BUILD=$(BUILD) /usr/bin/python3 -B -m pytest -q -p no:cacheprovider -n $(JOBS) \
-		tests/integration/faults/test_injection.py tests/integration/faults/test_crash.py
+	@LEAT_INJECT=all LEAT_BUILD=$(BUILD) /usr/bin/python3 -B -m pytest -q -p no:cacheprovider \
+		-n $$((3 * $(JOBS))) tests/integration/faults/test_injection.py tests/integration/faults/test_crash.py
 
 bench: ## measure throughput and latency, relative to a bare vfork loop
 	@$(SUBMAKE) deps-bench
