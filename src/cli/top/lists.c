@@ -378,10 +378,13 @@ static void add_row(struct table *table, enum list_kind kind, const json_t *row,
 int list_render(enum list_kind kind, const json_t *rows, int64_t now_ms, size_t width, bool color,
                 struct buffer *out)
 {
-    struct table_column columns[sizeof workers / sizeof *workers];
+    struct table_column *columns = calloc(lists[kind].count, sizeof *columns);
     struct table table = {.columns = columns, .column_count = lists[kind].count};
     int result;
 
+    if (!columns) {
+        return -1;
+    }
     for (size_t i = 0; i < lists[kind].count; i++) {
         columns[i] = lists[kind].fields[i].column;
     }
@@ -390,5 +393,6 @@ int list_render(enum list_kind kind, const json_t *rows, int64_t now_ms, size_t 
     }
     result = table_render(&table, out, 0, width, color);
     table_free(&table);
+    free(columns);
     return result;
 }

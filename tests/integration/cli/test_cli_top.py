@@ -114,7 +114,7 @@ def test_lists_of_a_queue(top, queue, leat):
     screen.press('Tab').wait('[Waiting 3]', 'third one', 'in a lane')
     screen.wait_rows('ID', lambda rows: [row[-3:] for row in rows if 'alice' in row] == [['in', 'a', 'lane']] * 2)
     screen.press('3').wait('[Workers 1]', 'BUSY')
-    screen.wait_rows('HOST', lambda rows: rows[0][:6] == ['w1', '7', 'running', '1/4', '0.0/s', '17'])
+    screen.wait_rows('HOST', lambda rows: rows[0][:6] == ['w1', '7', 'running', '1/4', '17', '-'])
     screen.press('Right').wait('[Lanes', 'SETTINGS')
     screen.wait_rows('LANE', lambda rows: rows[0][:3] == ['alice', '2', '0'])
     screen.press('5').wait('[Dead 1]', 'exit 3', 'no such picture', tids[1])
