@@ -56,8 +56,9 @@ static int check_signal(const char *unit, pid_t pid)
     char path[32], text[4096];
     (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid); /* fits */
     if (control_file_read_at(AT_FDCWD, path, text, sizeof text) < 0) {
+        int status = errno == ENOENT ? EX_UNAVAILABLE : EX_OSERR;
         cli_error("%s: cannot read %s: %s", unit, path, strerror(errno));
-        return errno == ENOENT ? EX_UNAVAILABLE : EX_OSERR;
+        return status;
     }
     const char *blocked = strstr(text, "\nSigBlk:");
     uint64_t mask = blocked ? strtoull(blocked + strlen("\nSigBlk:"), NULL, 16) : 0;

@@ -407,8 +407,9 @@ static int show(struct cli *cli, struct logs_task *task, const struct logs_optio
         status = show_file(cli, task, options, fd);
         (void)close(fd); /* closing a descriptor that was only read loses nothing */
     } else if (is_file && errno != ENOENT) {
+        status = errno == EACCES ? EX_NOPERM : EX_NOINPUT;
         cli_error("cannot open the output file: %s", strerror(errno));
-        return errno == EACCES ? EX_NOPERM : EX_NOINPUT;
+        return status;
     } else {
         /* the task may have run before output went to files */
         status = logs_show_journal(cli, task, options);
