@@ -75,6 +75,14 @@ static int forbid_user_namespaces(scmp_filter_ctx filter)
     return result ? result : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
+/* A reload may come while a thread looks up a name, so the filter is for all threads. Where a unit
+ * does not allow seccomp(), it is for this one and those that it starts. */
+static int bound_all_threads(scmp_filter_ctx filter)
+{
+    int result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+    return result == -EOPNOTSUPP ? 0 : result;
+}
+
 int confine(struct confinement *confinement, const struct identity *identity)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
@@ -84,8 +92,7 @@ int confine(struct confinement *confinement, const struct identity *identity)
     }
     /* programs for another architecture fail, but are not killed */
     int result = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
-    /* a reload may come while a thread looks up a name */
-    result = result ? result : seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+    result = result ? result : bound_all_threads(filter);
     result = result ? result : allow_identity(filter, identity);
     result = result ? result : forbid_calls(filter);
     result = result ? result : forbid_user_namespaces(filter);

@@ -1,6 +1,8 @@
 // The filter that bounds which users a leatd with capabilities can change to. Needs root.
 #include <errno.h>
 #include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -10,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -130,6 +133,22 @@ static int confine_beside_a_thread(void)
     return was_refused ? 0 : 1;
 }
 
+/* As in a unit of systemd 252 with SystemCallFilter=@system-service. */
+static int confine_without_seccomp_call(void)
+{
+    struct sock_filter refuse[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof refuse / sizeof *refuse, refuse};
+    DONE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    DONE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+    DONE(confine_to(0));
+    return try_other_users();
+}
+
 static int start_a_process(void)
 {
     return system("exit 3") == 3 << 8 ? 0 : 1;
@@ -149,6 +168,13 @@ static void all_threads(void **state)
 {
     (void)state;
     assert_int_equal(within(UNCONFINED, confine_beside_a_thread), 0);
+}
+
+// Goal: where systemd refuses seccomp(), leatd has the filter nevertheless.
+static void without_the_call(void **state)
+{
+    (void)state;
+    assert_int_equal(within(UNCONFINED, confine_without_seccomp_call), 0);
 }
 
 // Goal: no user namespace, in which a process could map any user, and no way into another one.
@@ -186,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_configured_user),
         cmocka_unit_test(all_threads),
+        cmocka_unit_test(without_the_call),
         cmocka_unit_test(no_user_namespaces),
         cmocka_unit_test(what_fits),
     };
