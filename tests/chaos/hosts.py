@@ -40,8 +40,8 @@ class Host:
         return self.process.pid
 
     def prefix(self, mounts=False):
-        """Words before a program that runs there. Without mounts it sees our files. With them it has the root folder
-        of that host, which is not the one of its mounts if we run in a chroot."""
+        """Words before a program that runs there. Without mounts it sees our files. With them it has that host's
+        root folder, which is not the one of its mounts if we run in a chroot."""
         return ['nsenter', '-t', str(self.pid), '-n', '-u', *(['-m', '-r'] if mounts else []), '--']
 
     def run(self, *argv, text=None):
