@@ -156,7 +156,7 @@ _leat() {
         word=${typed[i]}
         case $word in
         --) [[ -n $ended ]] || ended=$i ;;
-        --queue=* | --config=* | --redis=* | --password-file=*) given+=("$(_leat_plain "$word")") ;;
+        -[qc]?* | --queue=* | --config=* | --redis=* | --password-file=*) given+=("$(_leat_plain "$word")") ;;
         -*) ;;
         *)
             if [[ $before == -[qc] || -n $before && -n ${values[$before]-} ]]; then

@@ -75,13 +75,18 @@ function __leat_queues
     end
 end
 
+# Offers files. __fish_complete_path knows no ~; for a command without a name, fish offers files, and understands it.
+function __leat_files # PREFIX
+    complete -C "'' $argv[1]"
+end
+
 # Offers values where the word before wants one. Returns 1 where it does not.
 function __leat_value # OPTION PREFIX WHAT-IT-TAKES PROGRAM [OPTION]...
     switch $argv[1]
         case -q
             __leat_queues
         case -c
-            __fish_complete_path $argv[2]
+            __leat_files $argv[2]
         case --lane
             __leat_known lanes $argv[4..]
         case --state
@@ -97,7 +102,7 @@ function __leat_value # OPTION PREFIX WHAT-IT-TAKES PROGRAM [OPTION]...
                 case QUEUE
                     __leat_queues
                 case FILE
-                    __fish_complete_path $argv[2]
+                    __leat_files $argv[2]
                 case DIR
                     __fish_complete_directories $argv[2]
             end
@@ -133,7 +138,8 @@ function __leat
         switch $word
             case --
                 test $ended -gt 0; or set ended $i
-            case '-q=*' '-c=*' '--queue=*' '--config=*' '--redis=*' '--password-file=*'
+            case -q -c
+            case '-q*' '-c*' '--queue=*' '--config=*' '--redis=*' '--password-file=*'
                 set -a asked $word
             case '-*'
             case '*'
@@ -164,7 +170,7 @@ function __leat
         if test $ended -eq (count $typed)
             __fish_complete_command
         else
-            __fish_complete_path $current
+            __leat_files $current
         end
         return
     end

@@ -122,7 +122,7 @@ _leat() {
         word=$words[i]
         case $word in
         --) ((ended)) || ended=$i ;;
-        (-q|-c|--queue|--config|--redis|--password-file)=*) given+=("${(Q)word}") ;;
+        (-[qc]?*|(--queue|--config|--redis|--password-file)=*) given+=("${(Q)word}") ;;
         -*) ;;
         *)
             if [[ $before == -[qc] || -n $before && -n ${values[$before]} ]]; then

@@ -214,6 +214,21 @@ def test_the_queue_is_found_as_it_is_typed(complete, known, folder):
     assert not (folder / 'ran').exists()
 
 
+def test_the_queue_in_the_word_of_its_option(complete, known, folder):
+    """-cFILE and --config=FILE name the queue that is asked, as -c FILE does."""
+    (folder / 'other.ini').touch()  # so leat itself cannot choose
+    path = known.options[1]
+    assert complete(f'-c{path}', 'show', 'mon') == ['monthly/report']
+    assert complete(f'--config={path}', 'show', 'mon') == ['monthly/report']
+
+
+def test_files_in_the_home_folder(complete, folder):
+    """Files are completed after ~/ too."""
+    (folder / 'notes').touch()
+    for words in (('enqueue', '--file', '~/no'), ('-c', '~/no'), ('enqueue', '--', 'cat', '~/no')):
+        assert [one.removeprefix('~/') for one in complete(*words)] == ['notes'], words
+
+
 def test_what_others_chose_is_not_run(complete, queue, known, offered, folder):
     """Names that others chose are not run. They are not offered if a shell had to quote them, or if they look like
     options."""
