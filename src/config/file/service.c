@@ -34,15 +34,21 @@ static uint32_t hash_of(const char *text)
     return hash;
 }
 
+/* The tunnel of leat-tls.service has the folder /run/leat-tls. The board has the user leat-board, and
+ * its token is in /var/lib/leat-board. */
+static bool is_taken(const char *queue)
+{
+    return strcmp(queue, "tls") == 0 || strcmp(queue, "board") == 0;
+}
+
 void service_name(const char *queue, char name[SERVICE_NAME_SIZE])
 {
     static const char prefix[] = "leat-", mapped[] = "leat_";
     enum { BEGINNING = 17 }; /* and 5 for the prefix, 9 for the hash */
     size_t size = strlen(queue), used = strlen(mapped);
 
-    /* the tunnel of leat-tls.service has the folder /run/leat-tls */
     if (size < SERVICE_NAME_SIZE - strlen(prefix) && strspn(queue, letters) == size &&
-        strcmp(queue, "tls") != 0) {
+        !is_taken(queue)) {
         (void)snprintf(name, SERVICE_NAME_SIZE, "%s%s", prefix, queue);
         return;
     }

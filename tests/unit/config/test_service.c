@@ -30,7 +30,8 @@ static void names_of_users(void **state)
         {"a.b", "leat_a_b_", 17},
         {"a:b", "leat_a_b_", 17},
         {"a@b", "leat_a_b_", 17},
-        {"tls", "leat_tls_", 17}, /* /run/leat-tls belongs to the tunnel */
+        {"tls", "leat_tls_", 17},     /* /run/leat-tls belongs to the tunnel */
+        {"board", "leat_board_", 19}, /* leat-board is the user of the board */
     };
     enum { CASES = sizeof cases / sizeof *cases };
     char names[CASES][SERVICE_NAME_SIZE];
