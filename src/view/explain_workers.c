@@ -54,7 +54,8 @@ static void add_drain(struct explain_reason *reason, const struct status *status
         reasons_bytes(reason, by);
         reasons_put_text(reason, "by", by);
     }
-    reasons_printf(reason, "; run: leat undrain %s", all ? "--all" : host);
+    reasons_printf(reason, "; run: leat undrain ");
+    reasons_word(reason, bytes_of(all ? "--all" : host));
 }
 
 static void add_obstacle(struct explain_reason *reason, const struct status *status,

@@ -2,6 +2,7 @@
 real worker."""
 import json
 import os
+import shlex
 import shutil
 
 import pytest
@@ -119,6 +120,16 @@ def test_drained(explain, queue, idle, host):
     assert text_of(explain(tid), 'drained').endswith(wanted)
     register(queue, 'web2:2:b')
     assert explain(tid).code == (RUNS if host == 'web1' else BLOCKED)
+
+
+def test_words_of_commands(explain, queue):
+    """People copy a command of a text into a shell, and whoever may write to the key of workers chooses the names of
+    hosts: one that a shell would take for more than a word is quoted."""
+    host = "x;id'$(id)"
+    register(queue, f'{host}:1:a', heartbeat=heartbeat(host=host))
+    queue.gate(f'drain:{host}', 1, 'bob@web9')
+    answer = explain(add(queue))
+    assert shlex.split(answer.reasons['drained']['text'].split('run: ')[1]) == ['leat', 'undrain', host]
 
 
 def test_full_workers(explain, queue):
