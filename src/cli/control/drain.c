@@ -90,7 +90,8 @@ static bool is_live(const struct drain *drain, size_t index)
     char heartbeat[32];
 
     bytes_copy(fields_value(fields_value_at(workers, index)), heartbeat, sizeof heartbeat);
-    return fields_integer(drain->reply->element[1], 0) - strtoll(heartbeat, NULL, 10) <= lease_ms;
+    int64_t seen_ms = fields_bounded(strtoll(heartbeat, NULL, 10));
+    return fields_integer(drain->reply->element[1], 0) - seen_ms <= lease_ms;
 }
 
 /* Finds the host by its name or by the whole name of a worker, also if its workers are silent. */

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-UNHEALTHY, EX_UNAVAILABLE = 1, 69
+UNHEALTHY, EX_NOHOST, EX_UNAVAILABLE = 1, 68, 69
 
 
 def heartbeat(**members):
@@ -144,6 +144,13 @@ def test_sums_of_large_numbers(leat, queue):
     page, code = status(leat)
     assert code == UNHEALTHY and page['since_creation']['waiting']['count'] > 2 ** 58
     assert leat('status').returncode == UNHEALTHY and leat('metrics').returncode == 0
+
+
+def test_drain_with_a_large_number(leat, queue):
+    """A worker whose time of the last heartbeat is before all times is not live, for leat drain either."""
+    queue.redis.hset(queue.workers, 'web3:33:z', f'{-2 ** 63} {heartbeat()}')
+    done = leat('drain', 'web4')
+    assert done.returncode == EX_NOHOST and 'none is live' in done.stderr
 
 
 def test_limits(leat, queue):
