@@ -12,11 +12,35 @@
 #include "redis/error.h"
 #include "redis/value.h"
 
+/* Redis may hold any number, which somebody has chosen. As nanoseconds these still fit into 64
+ * bits, also in sums of some. */
+#define MOST_TIME_MS (INT64_C(1) << 52) /* since 1970, or more than that */
+#define MOST_SPAN_MS (INT64_C(1) << 41) /* 69 years */
+
 /* ---- values ---- */
 
 static bool is_array(const redisReply *reply)
 {
     return reply && reply->type == REDIS_REPLY_ARRAY;
+}
+
+static int bounded_at(const redisReply *reply, size_t index, int64_t most, int64_t *number)
+{
+    if (value_number_at(reply, index, number)) {
+        return -1;
+    }
+    *number = *number < most ? *number : most;
+    return 0;
+}
+
+static int time_at(const redisReply *reply, size_t index, int64_t *ms)
+{
+    return bounded_at(reply, index, MOST_TIME_MS, ms);
+}
+
+static int span_at(const redisReply *reply, size_t index, int64_t *ms)
+{
+    return bounded_at(reply, index, MOST_SPAN_MS, ms);
 }
 
 static int flag_at(const redisReply *reply, size_t index, bool *flag)
@@ -135,6 +159,7 @@ static int read_waits(const redisReply *list, const struct queue_claim_reply *ou
         int64_t since_ms = task->enqueued_ms;
         if (next + 1 < count && strcmp(task->token, list->element[next]->str) == 0) {
             since_ms = strtoll(list->element[next + 1]->str, NULL, 10);
+            since_ms = since_ms > 0 ? since_ms : 0;
             next += 2;
         }
         task->waited_ms = since_ms < out->now_ms ? out->now_ms - since_ms : 0;
@@ -145,10 +170,9 @@ static int read_waits(const redisReply *list, const struct queue_claim_reply *ou
 int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
 {
     *out = (struct queue_claim_reply){0};
-    if (!queue_speaks_protocol(reply) || value_number_at(reply, 1, &out->now_ms) ||
-        value_number_at(reply, 2, &out->lease_ms) ||
-        value_number_at(reply, 3, &out->closed_until_ms) || !(out->why = value_text_at(reply, 4)) ||
-        value_number_at(reply, 5, &out->next_due_ms) ||
+    if (!queue_speaks_protocol(reply) || time_at(reply, 1, &out->now_ms) ||
+        span_at(reply, 2, &out->lease_ms) || time_at(reply, 3, &out->closed_until_ms) ||
+        !(out->why = value_text_at(reply, 4)) || time_at(reply, 5, &out->next_due_ms) ||
         copy_text(out->cursor, sizeof out->cursor, value_text_at(reply, 6)) ||
         !value_are_texts(value_at(reply, 9)) ||
         (value_at(reply, 12) && !value_are_texts(value_at(reply, 12)))) {
@@ -187,8 +211,8 @@ static int read_renewed(const redisReply *reply, struct queue_renew_reply *out)
     *out = (struct queue_renew_reply){0};
     out->lost = value_at(reply, 3);
     out->cancelled = value_at(reply, 4);
-    if (!queue_speaks_protocol(reply) || value_number_at(reply, 1, &out->now_ms) ||
-        value_number_at(reply, 2, &out->lease_ms) || !value_are_texts(out->lost) ||
+    if (!queue_speaks_protocol(reply) || time_at(reply, 1, &out->now_ms) ||
+        span_at(reply, 2, &out->lease_ms) || !value_are_texts(out->lost) ||
         !value_are_texts(out->cancelled)) {
         return value_malformed();
     }
@@ -484,5 +508,5 @@ void queue_explain(const redisReply *reply, char *why, size_t size)
 int64_t queue_await_expires_ms(const struct redisReply *reply, size_t count)
 {
     int64_t ms = -1;
-    return value_number_at(reply, 2 + count, &ms) == 0 ? ms : -1;
+    return span_at(reply, 2 + count, &ms) == 0 ? ms : -1;
 }

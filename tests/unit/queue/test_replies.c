@@ -116,6 +116,44 @@ static void reads_what_runs_alone(void **state)
     }
 }
 
+/* Goal: whatever numbers somebody has written into Redis, times can be subtracted, and the lease,
+ * the wait of a task and the time until a task expires can be counted in ns or us. */
+static void bounds_times(void **state)
+{
+    (void)state;
+    static const char most[] = "$19\r\n9223372036854775807\r\n";
+    struct queue_claim_reply out;
+    struct queue_renew_reply renewed;
+    char text[768];
+    assert_in_range(snprintf(text, sizeof text,
+                             "*15\r\n:1\r\n%s%s%s$0\r\n\r\n%s$0\r\n\r\n*1\r\n" TASK
+                             "*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n*2\r\n$4\r\ng5-1\r\n"
+                             "$20\r\n-9223372036854775808\r\n",
+                             most, most, most, most),
+                    1, sizeof text - 1);
+    redisReply *reply = resp_parse(text, strlen(text));
+    assert_int_equal(queue_claim_read(reply, &out), 0);
+    freeReplyObject(reply);
+    assert_in_range(out.lease_ms, INT64_C(1) << 41, INT64_MAX / 2000000);
+    assert_in_range(out.now_ms, INT64_C(1) << 52, INT64_MAX / 2);
+    assert_in_range(out.closed_until_ms, INT64_C(1) << 52, INT64_MAX / 2);
+    assert_in_range(out.next_due_ms, INT64_C(1) << 52, INT64_MAX / 2);
+    assert_in_range(out.tasks[0]->waited_ms, INT64_C(1) << 52, INT64_MAX / 1000);
+    queue_claim_reply_free(&out);
+
+    assert_in_range(snprintf(text, sizeof text, "*6\r\n:1\r\n%s%s*0\r\n*0\r\n:0\r\n", most, most),
+                    1, sizeof text - 1);
+    reply = resp_parse(text, strlen(text));
+    assert_int_equal(queue_renew_read(reply, &renewed), 0);
+    assert_in_range(renewed.lease_ms, INT64_C(1) << 41, INT64_MAX / 2000000);
+    freeReplyObject(reply);
+
+    assert_in_range(snprintf(text, sizeof text, "*3\r\n:1\r\n:1\r\n%s", most), 1, sizeof text - 1);
+    reply = resp_parse(text, strlen(text));
+    assert_in_range(queue_await_expires_ms(reply, 0), INT64_C(1) << 41, INT64_MAX / 2000000);
+    freeReplyObject(reply);
+}
+
 /* Goal: a task that cannot be decoded is taken as damaged, and the others as they are. */
 static void takes_a_damaged_task(void **state)
 {
@@ -581,6 +619,7 @@ int main(void)
         cmocka_unit_test(reads_a_claim),
         cmocka_unit_test(reads_how_earlier_attempts_ended),
         cmocka_unit_test(reads_what_runs_alone),
+        cmocka_unit_test(bounds_times),
         cmocka_unit_test(takes_a_damaged_task),
         cmocka_unit_test(refuses_a_malformed_claim),
         cmocka_unit_test(reads_who_is_followed),
