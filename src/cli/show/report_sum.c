@@ -12,7 +12,9 @@
 #include "view/shown.h"
 #include "view/usage.h"
 
-#define GROWTH 1024 /* tasks for which memory is taken at once */
+#define GROWTH 1024                      /* tasks for which memory is taken at once */
+#define MOST_ATTEMPTS (INT64_C(1) << 43) /* of a task: those of a million still fit into 64 bits   \
+                                          */
 
 /* ---- collecting */
 
@@ -26,13 +28,19 @@ static enum report_outcome outcome_of(const struct redisReply *row)
     return bytes_equal(outcome, "cancelled") ? REPORT_CANCELLED : REPORT_SUCCEEDED;
 }
 
+/* Workers write the records, and so whoever has the rights of one. */
+static int64_t bounded(int64_t number, int64_t most)
+{
+    return number < most ? number : most;
+}
+
 /* Without a cgroup the memory is that of the largest process. */
 static void read_values(const struct redisReply *row, int64_t values[REPORT_VALUES])
 {
     struct bytes usage = fields_bytes(row, "usage");
     int64_t waited_ms = fields_number(row, "waited_ms", -1);
 
-    values[REPORT_WAITING] = waited_ms < 0 ? -1 : waited_ms * 1000;
+    values[REPORT_WAITING] = waited_ms < 0 ? -1 : bounded(waited_ms, INT64_MAX / 1000) * 1000;
     values[REPORT_DURATION] = fields_number(row, "duration_us", -1);
     values[REPORT_CPU] = usage_item(usage, "cpu_us");
     values[REPORT_MEMORY] = usage_item(usage, "memory_peak");
@@ -75,8 +83,9 @@ int report_sum_add(struct report_tasks *report, const struct redisReply *row, st
         report->tasks = grown;
     }
     task = &report->tasks[report->count];
-    *task = (struct report_task){.outcome = outcome_of(row),
-                                 .attempts = fields_number(row, "attempts", 1)};
+    *task =
+        (struct report_task){.outcome = outcome_of(row),
+                             .attempts = bounded(fields_number(row, "attempts", 1), MOST_ATTEMPTS)};
     read_values(row, task->values);
     if (keep_texts(task, row, name) != 0) {
         return -1;

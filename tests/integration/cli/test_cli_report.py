@@ -48,6 +48,14 @@ def test_since(leat, end):
     assert leat('report', '--since', '20m').stdout == 'no task of the history ended in the last 20m\n'
 
 
+def test_large_numbers(leat, end):
+    """A worker's user can write any record: sums and times of the greatest numbers are large, and not negative."""
+    for _ in range(40):
+        end(60000, waited_ms=2 ** 63 - 1, attempts=2 ** 63 - 1)
+    total = json.loads(leat('report', '--json').stdout)['all']
+    assert total['waiting_us']['max'] > 2 ** 62 and total['retries'] > 2 ** 40, total
+
+
 def test_moved(leat, end):
     """A task that went to another queue has not ended, unlike one that was cancelled."""
     end(60000, outcome='cancelled', cause='cancelled', reason='moved to mails as 1769860800000-0', command='moved')
