@@ -13,8 +13,7 @@
 #include "view/usage.h"
 
 #define GROWTH 1024                      /* tasks for which memory is taken at once */
-#define MOST_ATTEMPTS (INT64_C(1) << 43) /* of a task: those of a million still fit into 64 bits   \
-                                          */
+#define MOST_ATTEMPTS (INT64_C(1) << 43) /* of a task; the sum of a million still fits */
 
 /* ---- collecting */
 

@@ -34,8 +34,8 @@ static uint32_t hash_of(const char *text)
     return hash;
 }
 
-/* The tunnel of leat-tls.service has the folder /run/leat-tls. The board has the user leat-board, and
- * its token is in /var/lib/leat-board. */
+/* The tunnel of leat-tls.service has the folder /run/leat-tls. The board has the user leat-board,
+ * and its token is in /var/lib/leat-board. */
 static bool is_taken(const char *queue)
 {
     return strcmp(queue, "tls") == 0 || strcmp(queue, "board") == 0;
