@@ -123,8 +123,8 @@ def test_drained(explain, queue, idle, host):
 
 
 def test_words_of_commands(explain, queue):
-    """People copy a command of a text into a shell, and whoever may write to the key of workers chooses the names of
-    hosts: one that a shell would take for more than a word is quoted."""
+    """People copy a command of a text into a shell, and whoever may write to the key of workers chooses the names
+    of hosts: one that a shell would take for more than a word is quoted."""
     host = "x;id'$(id)"
     register(queue, f'{host}:1:a', heartbeat=heartbeat(host=host))
     queue.gate(f'drain:{host}', 1, 'bob@web9')
