@@ -91,6 +91,21 @@ int escape_append(struct buffer *buffer, const void *data, size_t size)
     return size > start ? buffer_append(buffer, at + start, size - start) : 0;
 }
 
+void escape_append_word(struct buffer *buffer, struct bytes word)
+{
+    /* a failed append marks the buffer */
+    if (word.size > 0 && bytes_are_letters(word, "%+,-./:=@_")) {
+        (void)buffer_append(buffer, word.data, word.size);
+        return;
+    }
+    (void)buffer_append_text(buffer, "'");
+    for (size_t i = 0; i < word.size; i++) {
+        bool is_quote = word.data[i] == '\'';
+        (void)buffer_append(buffer, is_quote ? "'\\''" : word.data + i, is_quote ? 4 : 1);
+    }
+    (void)buffer_append_text(buffer, "'");
+}
+
 static int append_json(struct buffer *buffer, uint32_t point)
 {
     switch (point) {

@@ -1,7 +1,7 @@
 /*
- * Escapes untrusted bytes for a terminal, a line of a file, or a string of JSON. Characters that
- * can be shown as they are do not change. Control characters and those that change the direction of
- * text do.
+ * Escapes untrusted bytes for a terminal, a line of a file, a shell, or a string of JSON.
+ * Characters that can be shown as they are do not change. Control characters and those that change
+ * the direction of text do.
  */
 #ifndef LEAT_BASE_ESCAPE_H
 #define LEAT_BASE_ESCAPE_H
@@ -17,6 +17,10 @@ int escape_append(struct buffer *buffer, const void *data, size_t size);
 
 /* Writes the same as a string, cut to the whole characters that fit; "" if memory ran out. */
 void escape_copy(struct bytes bytes, char *text, size_t size);
+
+/* Appends a word of a shell's command, in single quotes if a shell would take a character of it for
+ * something else. Only without memory the buffer is marked as failed. */
+void escape_append_word(struct buffer *buffer, struct bytes word);
 
 /* Appends the text of a JSON string, without its quotes. Each byte of invalid UTF-8 becomes U+FFFD.
  * Returns 0, or -1 if memory ran out. */

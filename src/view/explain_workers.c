@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "config/config.h"
 #include "view/reasons.h"
 #include "view/reply_fields.h"
@@ -55,7 +56,8 @@ static void add_drain(struct explain_reason *reason, const struct status *status
         reasons_put_text(reason, "by", by);
     }
     reasons_printf(reason, "; run: leat undrain ");
-    reasons_word(reason, bytes_of(all ? "--all" : host));
+    /* people copy it into a shell; a failed append marks the buffer */
+    escape_append_word(&reason->text, bytes_of(all ? "--all" : host));
 }
 
 static void add_obstacle(struct explain_reason *reason, const struct status *status,

@@ -47,21 +47,6 @@ void reasons_bytes(struct explain_reason *reason, struct bytes bytes)
     (void)buffer_append_text(&reason->text, is_long ? "..." : "");
 }
 
-void reasons_word(struct explain_reason *reason, struct bytes word)
-{
-    /* a failed append marks the buffer */
-    if (word.size > 0 && bytes_are_letters(word, "_.@%+=:,/-")) {
-        (void)buffer_append(&reason->text, word.data, word.size);
-        return;
-    }
-    (void)buffer_append_text(&reason->text, "'");
-    for (size_t i = 0; i < word.size; i++) {
-        bool is_quote = word.data[i] == '\'';
-        (void)buffer_append(&reason->text, is_quote ? "'\\''" : word.data + i, is_quote ? 4 : 1);
-    }
-    (void)buffer_append_text(&reason->text, "'");
-}
-
 void reasons_time(struct explain_reason *reason, int64_t unix_ms, int64_t now_ms)
 {
     char relative[MOMENT_SIZE], local[MOMENT_SIZE];

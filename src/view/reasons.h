@@ -17,9 +17,6 @@ void reasons_printf(struct explain_reason *reason, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void reasons_bytes(struct explain_reason *reason, struct bytes bytes);
 
-/* Appends a word of a command: people copy it into a shell, and others may have chosen the word. */
-void reasons_word(struct explain_reason *reason, struct bytes word);
-
 /* Append "in 3m (2026-01-31 12:00:00 CET)" or the like. */
 void reasons_time(struct explain_reason *reason, int64_t unix_ms, int64_t now_ms);
 

@@ -12,6 +12,7 @@
 #include <hiredis/hiredis.h>
 
 #include "base/clock.h"
+#include "base/escape.h"
 #include "base/units.h"
 #include "cli/enqueue/enqueue.h"
 #include "queue/calls.h"
@@ -193,28 +194,6 @@ const struct cli_option task_options[] = {
 
 /* ---- command and payload */
 
-/* Appends the word, in single quotes if it contains a character that is special to a shell. */
-static void append_quoted(struct buffer *line, const char *word)
-{
-    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                               "%+,-./:=@_";
-
-    /* a failed append marks the buffer */
-    if (*word && word[strspn(word, safe)] == '\0') {
-        (void)buffer_append_text(line, word);
-        return;
-    }
-    (void)buffer_append_text(line, "'");
-    for (; *word; word++) {
-        if (*word == '\'') {
-            (void)buffer_append_text(line, "'\\''");
-        } else {
-            (void)buffer_append(line, word, 1);
-        }
-    }
-    (void)buffer_append_text(line, "'");
-}
-
 static int join_command(struct enqueue_options *options, int count, char **words)
 {
     /* a failed append marks the buffer */
@@ -225,7 +204,7 @@ static int join_command(struct enqueue_options *options, int count, char **words
         if (i > 0) {
             (void)buffer_append_text(&options->command, " ");
         }
-        append_quoted(&options->command, words[i]);
+        escape_append_word(&options->command, bytes_of(words[i]));
     }
     if (options->command.failed) {
         return cli_no_memory();
