@@ -12,6 +12,7 @@ task), chatty (writes between tasks), backwards (answers when it has read as man
 last first)."""
 import json
 import os
+import select
 import signal
 import sys
 import time
@@ -41,8 +42,10 @@ def do(words, index):
         os.kill(os.getpid(), signal.SIGKILL)
     if name == 'close':
         os.close(int(rest))
-    while name == 'hang' or (name == 'hold' and not os.path.exists(rest)):
-        time.sleep(0.01)
+    while name == 'hang':
+        signal.pause()
+    while name == 'hold' and not os.path.exists(rest):
+        select.select([], [], [], 0.01)
     if name == 'burn':
         end = time.process_time() + int(rest) / 1000
         while time.process_time() < end:

@@ -246,7 +246,9 @@ class Proxy:
 
     async def gate(self, event):
         if self.delay_s:
-            await asyncio.sleep(self.delay_s)
+            arrived = asyncio.Event()
+            asyncio.get_running_loop().call_later(self.delay_s, arrived.set)
+            await arrived.wait()
         await event.wait()
 
     async def pass_on(self, connection, command, when):
