@@ -74,6 +74,10 @@ local function claim_step(q, task)
   end
 end
 
+local function fence_after(earlier, now_us)
+  return earlier < now_us and now_us or earlier + 1
+end
+
 -- The fencing token of a claim: greater than that of the task's last claim, and also, by the time, than that of a claim
 -- that Redis has forgotten. It is not smaller than the time in the id of an entry that this call has added, perhaps a
 -- ms after it has read the clock (see restore_record).
@@ -83,8 +87,7 @@ local function next_fence(q, task)
     local time = redis.call('TIME')
     now_us = time[1] * 1e6 + time[2]
   end
-  local earlier = math.max(task.fence, q.fence_floor)
-  return earlier < now_us and now_us or earlier + 1
+  return fence_after(math.max(task.fence, q.fence_floor), now_us)
 end
 
 -- Whether a poison candidate may start here. Before its last crash that is allowed, it runs alone; before that,
@@ -165,6 +168,18 @@ end
 -- cancel and no waiting client is there, and the queue has no rate: a fresh one that holds nothing.
 local function is_simple(task)
   return not task.bound and is_fresh(task)
+end
+
+-- The same for the fields of an entry from the producers' stream, before they are decoded.
+local function are_simple(fields)
+  local bytes = 0
+  for i = 1, #fields, 2 do
+    bytes = bytes + #fields[i] + #fields[i + 1]
+    if PICKED[fields[i]] then
+      return false
+    end
+  end
+  return #fields <= FEW_VALUES and bytes < LEAST_MAX_TASK
 end
 
 -- Claims together those of the tasks that hold nothing. Returns the tokens whose records they replace, or nil.
@@ -254,6 +269,12 @@ local function without_repeats(list)
   return rest_of
 end
 
+-- Notes the size of a task that this call has read.
+local function weigh(q, task)
+  q.bytes = q.bytes + task.weight
+  leat.note_size(q, task.weight)
+end
+
 -- Takes a named entry from the consumer that has it. Returns its task, or nil if the entry is gone. packed: its record.
 local function take_named(q, token, packed)
   local stream, id = stream_of(q, token)
@@ -262,8 +283,8 @@ local function take_named(q, token, packed)
     return nil
   end
   local task = decode(token, found[2])
-  task.packed, q.bytes = packed, q.bytes + task.weight
-  leat.note_size(q, task.weight)
+  task.packed = packed
+  weigh(q, task)
   return task
 end
 
@@ -294,19 +315,44 @@ local function admit_named(q, named, out)
   end
 end
 
--- As admit, of one task, where that would claim simple ones. Returns its answer, or nil if admit has to look at it.
-local function claim_alone(q, task)
-  if is_simple(task) then
-    task.fence = next_fence(q, task)
-    redis.call('HSET', q[RUNNING], task.token, pack_record(q.consumer, q.now_text, 1, task))
-  elseif task.lane and not task.id and not task.unique and is_fresh(task) and leat.may_be_lane(task.lane)
+-- As admit, of a fresh task that holds its lane alone. Returns its answer, or nil if admit has to look at it.
+local function claim_laned(q, task)
+  if task.lane and not task.id and not task.unique and is_fresh(task) and leat.may_be_lane(task.lane)
     and leat.lane_of(q, task.lane) and leat.lane_is_open(q, task.lane) then
     task.fence = next_fence(q, task)
     whole_step(claim_step, q, task)
-  else
-    return nil
+    return answer(task)
   end
-  return answer(task)
+  return nil
+end
+
+-- Nearly all calls of a worker that is not busy name one entry, whose task is simple, where nothing limits starts, and
+-- nothing waits. They end here, with few tables and calls. Returns the reply; or nil and what was read so far: the
+-- values of conf, what count_waiting has returned, and the task, if the entry was taken.
+local function claim_simple(keys, group, consumer, token)
+  local conf = leat.read_claim_conf(keys[CONF], consumer)
+  local now_us, now_text = read_time()
+  local lease, floor = leat.unlimited(conf, now_us)
+  if not lease then
+    return nil, conf
+  end
+  local waiting = leat.count_waiting(keys)
+  if waiting > 0 or redis.call('HGET', keys[RUNNING], token) then
+    return nil, conf, waiting
+  end
+  local stream, id = stream_of(keys, token)
+  local found = redis.call('XCLAIM', stream, group, consumer, '0', id)[1]
+  if not found then
+    return { PROTOCOL, now_text, lease, '0', '', '0', '', {}, {}, {} }
+  end
+  local fields, ms = found[2], id:match('^%d+')
+  -- Either a producer has chosen the id of a later entry, or the clock was set back.
+  if stream ~= keys[STREAM] or not are_simple(fields) or #ms ~= #now_text or ms > now_text then
+    return nil, conf, waiting, decode(token, fields)
+  end
+  local fence = fence_after(floor, now_us)
+  redis.call('HSET', keys[RUNNING], token, pack_record(consumer, now_text, 1, { fence = fence, tid = id }))
+  return { PROTOCOL, now_text, lease, '0', '', '0', '', { { token, id, 1, 0, fence, ms, fields } }, {}, {} }
 end
 
 -- A poison candidate that a busy worker has deferred belongs to the first empty worker: its lease moves, and the
@@ -490,6 +536,13 @@ end
 -- Safe to stop: entries that were read are pending and unclaimed. The consumer's next leat_register requeues them,
 -- or their leases expire.
 function leat.claim(keys, args)
+  local reply, conf, waiting, task
+  if #keys == ALL_KEYS and #args == 6 and args[3] == '0' and PARSED[args[4]] and args[5] == '' then
+    reply, conf, waiting, task = claim_simple(keys, args[1], args[2], args[6])
+    if reply then
+      return reply
+    end
+  end
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local wanted, busy = number_arg(args[3], 'the number of tasks'), number_arg(args[4], 'running')
   if #args > 5 + CHUNK then
@@ -497,7 +550,8 @@ function leat.claim(keys, args)
   end
   local cursor, named = args[5], rest(args, 6)
   q.ended = {}
-  local lease, closed_until, why, every_us, burst = leat.read_pause_state(q)
+  conf = conf or leat.read_claim_conf(q[CONF], q.consumer)
+  local lease, closed_until, why, every_us, burst = leat.pause_state(q, conf)
   if wanted > 0 or cursor ~= '' then
     -- If running is no hash, this fails before anything was written.
     redis.call('HLEN', q[RUNNING])
@@ -506,13 +560,11 @@ function leat.claim(keys, args)
     return claim_closed(q, closed_until, why, cursor, lease, named)
   end
 
-  -- Nearly all calls of a worker that is not busy name one simple task, and end here.
-  local nothing_waits, task = leat.read_plain_and_due(q), nil
-  if nothing_waits and #named == 1 and wanted == 0 and cursor == '' and not every_us
-    and not redis.call('HGET', q[RUNNING], named[1]) then
-    task = take_named(q, named[1])
-    local claimed = task and claim_alone(q, task)
-    if claimed or not task then
+  local nothing_waits = leat.read_plain_and_due(q, waiting)
+  if task then
+    weigh(q, task)
+    local claimed = claim_laned(q, task)
+    if claimed then
       return { PROTOCOL, q.now_text, lease, '0', '', '0', '', { claimed }, {}, {} }
     end
   end

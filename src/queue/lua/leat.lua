@@ -26,7 +26,7 @@
 -- refused write is undone. If Redis dies in the middle of a call, neither its file nor its replicas have a part of
 -- the call.
 
-local VERSION = 9 -- increase it with each change of the library: workers replace an older one, never a newer one
+local VERSION = 10 -- increase it with each change of the library: workers replace an older one, never a newer one
 
 -- The keys, in the order of every call. Producers' functions take the first PRODUCER_KEYS, the others all of them.
 local STREAM, BELL, WAITING, DELAYED, NAMES, CONF, STATS, LANES, LANED = 1, 2, 3, 4, 5, 6, 7, 8, 9
@@ -88,13 +88,18 @@ end
 
 local PADDING = { '00000', '0000', '000', '00', '0', '' } -- before a number of so many digits, to make them six
 
--- The clock of Redis: seconds, and microseconds without leading zeros. It is joined as text, since formatting is slow,
--- and so is tonumber.
-local function read_clock(q, name)
+-- The clock of Redis in µs, and in ms as text. Redis has seconds, and microseconds without leading zeros. They are
+-- joined as text, since formatting is slow, and so is tonumber.
+local function read_time()
   local time = redis.call('TIME')
   clock_text = time[1] .. PADDING[#time[2]] .. time[2]
   clock_us = clock_text + 0
-  q.now_us, q.now, q.now_text = clock_us, (clock_us - clock_us % 1000) / 1000, clock_text:sub(1, -4)
+  return clock_us, clock_text:sub(1, -4)
+end
+
+local function read_clock(q, name)
+  q.now_us, q.now_text = read_time()
+  q.now = (q.now_us - q.now_us % 1000) / 1000
   return q[name]
 end
 

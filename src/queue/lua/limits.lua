@@ -122,13 +122,26 @@ function leat.host_of(consumer)
   return consumer:match('^(.-):%d+:[^:]*$') or consumer
 end
 
--- What leat_claim must know of conf, in one read: the lease (ms); until when this worker may start nothing (ms; 0:
--- it may) and why ('', hold, outage, paused, drained); the queue's rate as every_us (nil: none) and burst. q.fence_floor
--- gets a fencing token that is greater than all that were given.
-function leat.read_pause_state(q)
-  local host = leat.host_of(q.consumer)
-  local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'outage_until', 'paused', 'drain:*', 'drain:' .. host,
-    'rate', 'fence', 'sizes')
+-- What leat_claim must know of conf, in one read.
+function leat.read_claim_conf(conf, consumer)
+  return redis.call('HMGET', conf, 'lease_ms', 'hold_until', 'outage_until', 'paused', 'drain:*',
+    'drain:' .. leat.host_of(consumer), 'rate', 'fence', 'sizes')
+end
+
+-- What these values mean for most queues, where nothing limits starts: the lease (ms), and a fencing token that is
+-- greater than all that were given. Returns nil if anything may limit them.
+function leat.unlimited(v, now_us)
+  if v[4] or v[5] or v[6] or v[7] or v[2] and leat.setting(v[2], 0, 0) * 1000 > now_us
+    or v[3] and leat.setting(v[3], 0, 0) * 1000 > now_us then
+    return nil
+  end
+  return leat.setting(v[1], MIN_LEASE_MS, DEFAULT_LEASE_MS), v[8] and leat.setting(v[8], 0, 0) or 0
+end
+
+-- What they mean for all queues: the lease (ms); until when this worker may start nothing (ms; 0: it may) and why ('',
+-- hold, outage, paused, drained); the queue's rate as every_us (nil: none) and burst. q.fence_floor gets a fencing token
+-- that is greater than all that were given.
+function leat.pause_state(q, v)
   local closed_until, why = 0, ''
   if v[2] or v[3] or v[4] or v[5] or v[6] then
     closed_until, why = closed(q, leat.setting(v[2], 0, 0), leat.setting(v[3], 0, 0), v[4], v[5] or v[6])

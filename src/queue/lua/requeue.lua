@@ -155,10 +155,15 @@ function LAZY.due(q)
   return q.due
 end
 
--- For a caller that needs both q.plain and q.due. Usually none of these keys exists, and one EXISTS answers both.
--- Returns whether nothing waits at all: no task, no lane and no client.
-function leat.read_plain_and_due(q)
-  local found = redis.call('EXISTS', q[LANES], q[CANCEL], q[AWAITED], q[DELAYED])
+-- How many of the keys exist in which something waits: a task, a lane or a client. Usually none does.
+function leat.count_waiting(keys)
+  return redis.call('EXISTS', keys[LANES], keys[CANCEL], keys[AWAITED], keys[DELAYED])
+end
+
+-- For a caller that needs both q.plain and q.due. found: what count_waiting has returned, if that is known. Returns
+-- whether nothing waits at all.
+function leat.read_plain_and_due(q, found)
+  found = found or leat.count_waiting(q)
   if found == 0 then
     q.lowest, q.due = false, false
   end
