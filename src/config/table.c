@@ -136,7 +136,7 @@ const struct table_row table[TABLE_ROWS] = {
      .words = none},
     {KEY("queue", "history", "number, age or none", "1000", false,
          "How many ended tasks the queue keeps for leat list, show and report, or for how long."),
-     .type = TABLE_HISTORY, MEMBER(queue, history), .low = 1, .high = QUEUE_HISTORY_MOST},
+     .type = TABLE_HISTORY, MEMBER(queue, history), .low = 0, .high = QUEUE_HISTORY_MOST},
     {KEY("queue", "max_crashes", "integer", TEXT(QUEUE_DEFAULT_MAX_CRASHES), false,
          "Worker crashes after which a task is dead-lettered."),
      .type = TABLE_INTEGER, MEMBER(queue, max_crashes), .low = 1, .high = 1000},

@@ -400,7 +400,8 @@ static void explain_one_lane(struct explanation *explanation)
     if (has_name && waiting == 0 && running == 0 && figure(explanation, "is_named") == 0) {
         explanation->verdict = EXPLAIN_UNKNOWN;
         (void)reasons_add(explanation, "unknown", true,
-                          "no task waits or runs in this lane, and it has no settings");
+                          "no task is ready or runs in this lane, and it has no settings; a task "
+                          "that is delayed or retried enters its lane when it is due");
         return;
     }
     explanation->verdict = EXPLAIN_OPEN;

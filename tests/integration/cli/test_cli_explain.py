@@ -260,12 +260,16 @@ def test_turn_of_moved_tasks(explain, queue, idle):
 
 
 def test_lanes_without_tasks(explain, queue, idle):
-    """A lane with settings and without tasks is empty; a lane that nobody knows is unknown."""
+    """A lane with settings and without tasks is empty; a lane that nobody knows is unknown, also if a
+    delayed task will enter it, and the reason says so."""
     queue.conf_set('lane:archive', '1, 2')
     answer = explain('--lane', 'archive')
     assert (answer.code, answer.verdict) == (RUNS, 'open') and 'empty' in answer.reasons
-    answer = explain('--lane', 'none')
-    assert (answer.code, answer.verdict) == (UNKNOWN, 'unknown')
+    queue.add({**TASK, 'lane': 'later'}, due='+300000')
+    for lane in 'none', 'later':
+        answer = explain('--lane', lane)
+        assert (answer.code, answer.verdict) == (UNKNOWN, 'unknown')
+        assert 'a task that is delayed or retried enters its lane when it is due' in text_of(answer, 'unknown')
 
 
 def test_no_lane(leat, explain, queue, idle):

@@ -115,6 +115,13 @@ def test_options_are_completed(folder):
         assert complete(folder, name, '--', '--') == []
 
 
+def test_options_have_descriptions_beside_them():
+    """Completions of zsh and fish show the description that the help has on the line of an option."""
+    for text in (help_of(), *map(help_of, listed())):
+        for option, description in re.findall(r'^  (?:-\w, )?(--[a-z-]+)(?: [A-Z]+)?(.*)$', text, re.M):
+            assert description.strip(), option
+
+
 def test_verbs_and_names_are_completed(folder):
     """dead and conf complete their other arguments."""
     assert complete(folder, 'dead', '') == ['list', 'show', 'retry', 'drop']
@@ -241,7 +248,7 @@ def test_help_of_a_key_is_what_the_table_says():
 
 @pytest.mark.parametrize('key, ranges', [
     ('resident_memory', ['1M to 1048576T']), ('max_task', ['64K to 1T']), ('umask', ['000 to 777']),
-    ('free_memory', ['1M to 1048576T, or 1% to 99%']), ('history', ['1 to 100000, or 1m to 3650d']),
+    ('free_memory', ['1M to 1048576T, or 1% to 99%']), ('history', ['0 to 100000, or 1m to 3650d']),
     ('scan', ['100ms to 1d', '100ms to 1d']), ('stream', [])])
 def test_help_of_a_key_has_its_range(key, ranges):
     """The help has the smallest and the greatest number that a key takes, as its error does; other keys have no
