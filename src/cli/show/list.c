@@ -69,6 +69,7 @@ struct listing {
     struct row_filter filter;
     const char *format; /* NULL: a table, or JSON */
     bool json, cut;
+    bool told; /* that the search among delayed and retrying tasks has ended */
     int status;
     struct table table;
     struct rows_array array;
@@ -192,6 +193,24 @@ static int print_line(const char *format, const struct redisReply *row)
     return status;
 }
 
+/* Delayed and retrying tasks wait in one set, so a search for either looks at both. */
+static bool is_waiting(const char *state)
+{
+    return strcmp(state, "delayed") == 0 || strcmp(state, "retrying") == 0;
+}
+
+static void say_where_the_search_ended(struct listing *listing)
+{
+    bool waiting = is_waiting(listing->state);
+
+    if (!waiting || !listing->told) {
+        cli_error("searched only the first %lld %s task%s; --search 0 searches all",
+                  (long long)listing->search, waiting ? "delayed and retrying" : listing->state,
+                  listing->search == 1 ? "" : "s");
+    }
+    listing->told |= waiting;
+}
+
 /* Whether the search may go on. It ends after a number of tasks, so that it costs Redis no more. */
 static bool may_search(struct listing *listing)
 {
@@ -199,8 +218,7 @@ static bool may_search(struct listing *listing)
         return true;
     }
     if (listing->seen++ == listing->search) {
-        cli_error("searched only the first %lld %s task%s; --search 0 searches all",
-                  (long long)listing->search, listing->state, listing->search == 1 ? "" : "s");
+        say_where_the_search_ended(listing);
     }
     return listing->seen <= listing->search;
 }
@@ -256,7 +274,6 @@ static int walk(struct cli *cli, struct listing *listing, const char *what)
 static int walk_state(struct cli *cli, struct listing *listing, const char *state)
 {
     bool delayed = strcmp(state, "delayed") == 0;
-    bool waiting = delayed || strcmp(state, "retrying") == 0;
     int status;
 
     if (!may_match(&listing->filter, state)) {
@@ -264,7 +281,7 @@ static int walk_state(struct cli *cli, struct listing *listing, const char *stat
     }
     listing->state = state;
     listing->shown = listing->seen = 0;
-    status = walk(cli, listing, waiting ? "waiting" : state);
+    status = walk(cli, listing, is_waiting(state) ? "waiting" : state);
     /* tasks that follow another one are listed as delayed */
     if (delayed && status == EX_OK && listing->status == EX_OK) {
         status = walk(cli, listing, "following");

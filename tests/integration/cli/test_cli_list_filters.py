@@ -75,6 +75,14 @@ def test_the_search_ends(leat, listed, queue):
     assert len(listed()) == 600
 
 
+def test_a_search_counts_delayed_and_retrying_tasks_together(leat, tids):
+    """They wait in one set. So a search for either looks at both, and says so once."""
+    expected = 'leat: searched only the first 1 delayed and retrying task; --search 0 searches all\n'
+    for state in ['--state', 'retrying'], ['--state', 'delayed'], []:
+        done = leat('list', *state, '--command', 'none', '--search', '1')
+        assert [line for line in done.stderr.splitlines(True) if 'retrying' in line] == [expected]
+
+
 def test_the_next_task_of_a_lane(listed, queue):
     """A task of the lane that has left it for the streams, or never waited in it, is found as well."""
     queue.register('w1')
