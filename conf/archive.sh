@@ -40,6 +40,12 @@ publish() {
     rm -f "$unfinished" && sync "$ARCHIVE_TO" || exit $later
 }
 
+# Whether the file of that name is the one that was opened. Whoever may write to the folder can put a link or another
+# file there at any time.
+is_opened() {
+    [ "$(stat -c %d:%i -- "$source")" = "$(stat -L -c %d:%i /dev/fd/3)" ]
+}
+
 if [ -L "$source" ] || { [ -e "$source" ] && [ ! -f "$source" ]; }; then
     never "not a regular file: $name"
 elif [ ! -e "$source" ] && [ ! -e "$result.sha256" ]; then
@@ -47,16 +53,22 @@ elif [ ! -e "$source" ] && [ ! -e "$result.sha256" ]; then
 fi
 
 if [ -e "$source" ]; then
+    # only what was opened here is read, and only if it is not by way of a link
+    command exec 3<"$source" || exit $later
+    is_opened || never "not a regular file: $name"
     if [ ! -e "$result" ]; then
-        gzip -9 -n -c -- "$source" >"$unfinished" || exit $later
+        gzip -9 -n -c </dev/fd/3 >"$unfinished" || exit $later
         publish "$result"
     fi
     # keep the result of an earlier attempt, but not the archive of another file with this name
-    gzip -d -c -- "$result" | cmp -s -- - "$source" || never "the archive holds another $name"
+    gzip -d -c -- "$result" | cmp -s -- - /dev/fd/3 || never "the archive holds another $name"
 fi
 if [ ! -e "$result.sha256" ]; then
     (cd -- "$ARCHIVE_TO" && sha256sum -- "$name.gz") >"$unfinished" || exit $later
     publish "$result.sha256"
 fi
-rm -f -- "$source" || exit $later
+if [ -e "$source" ]; then
+    is_opened || never "the archive holds another $name"
+    rm -f -- "$source" || exit $later
+fi
 cat -- "$result.sha256"

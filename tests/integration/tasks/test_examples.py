@@ -5,6 +5,7 @@ import hashlib
 import http.server
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 import threading
@@ -171,15 +172,23 @@ def fixed(**variables):
 
 
 @pytest.fixture
-def archive(client, daemon, folder):
-    """A worker with conf/archive.ini on folders of the test: (queue, in, out)."""
-    came, kept = folder / 'in', folder / 'out'
-    came.mkdir()
-    kept.mkdir()
-    sections = shipped('archive.ini', retry={'max_attempts': 2, 'base': '10ms'})
-    sections['task'].update(fixed(ARCHIVE_FROM=came, ARCHIVE_TO=kept))
-    daemon(sections).wait_ready()
-    return Queue(client, 'archive'), came, kept
+def archive_with(client, daemon, folder):
+    """A function that starts a worker with conf/archive.ini on folders of the test, with further keys of [task]:
+    (queue, in, out)."""
+    def start(**task):
+        came, kept = folder / 'in', folder / 'out'
+        came.mkdir()
+        kept.mkdir()
+        sections = shipped('archive.ini', retry={'max_attempts': 2, 'base': '10ms'})
+        sections['task'].update(fixed(ARCHIVE_FROM=came, ARCHIVE_TO=kept), **task)
+        daemon(sections).wait_ready()
+        return Queue(client, 'archive'), came, kept
+    return start
+
+
+@pytest.fixture
+def archive(archive_with):
+    return archive_with()
 
 
 def test_archive_keeps_the_file(archive, wait_until):
@@ -234,6 +243,25 @@ def test_archive_refuses(archive, folder, wait_until, name):
     assert [path.name for path in kept.iterdir()] == ['taken.gz']
     assert gzip.decompress((kept / 'taken.gz').read_bytes()) == b'old'
     assert (came / 'taken').read_text() == 'new' and (folder / 'secret').exists()
+
+
+@pytest.mark.parametrize('swap', ['ln -sfn {folder}/secret {came}/file', 'mv {folder}/secret {came}/file'],
+                         ids=['link', 'file'])
+def test_archive_of_a_file_that_is_replaced(archive_with, folder, wait_until, swap):
+    """A link that takes the file's place while the task runs is not followed, and a new file of that name is not
+    removed."""
+    (folder / 'secret').write_text('secret')
+    (folder / 'gzip').write_text(f'#!/bin/sh\n{swap.format(folder=folder, came=folder / "in")} 2>/dev/null\n'
+                                 f'exec {shutil.which("gzip")} "$@"\n')
+    (folder / 'gzip').chmod(0o755)
+    queue, came, kept = archive_with(path=f'{folder}:{os.environ["PATH"]}')
+    (came / 'file').write_text('data')
+    queue.redis.xadd('archive', {'file': 'file'})
+    wait_until(queue.letters)
+    [(_, letter)] = queue.letters()
+    assert b'the archive holds another file' in letter['leat.stderr']
+    assert gzip.decompress((kept / 'file.gz').read_bytes()) == b'data'
+    assert (came / 'file').read_text() == 'secret'
 
 
 def unit_of(name):
