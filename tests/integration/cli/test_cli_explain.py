@@ -122,14 +122,16 @@ def test_drained(explain, queue, idle, host):
     assert explain(tid).code == (RUNS if host == 'web1' else BLOCKED)
 
 
-def test_words_of_commands(explain, queue):
+@pytest.mark.parametrize('host, words', [("x;id'$(id)", []), ('--all', ['--'])])
+def test_words_of_commands(explain, queue, host, words):
     """People copy a command of a text into a shell, and whoever may write to the key of workers chooses the names
-    of hosts: one that a shell would take for more than a word is quoted."""
-    host = "x;id'$(id)"
+    of hosts: one that a shell would take for more than a word is quoted, and one that is named like an option
+    undrains no other host."""
     register(queue, f'{host}:1:a', heartbeat=heartbeat(host=host))
     queue.gate(f'drain:{host}', 1, 'bob@web9')
     answer = explain(add(queue))
-    assert shlex.split(answer.reasons['drained']['text'].split('run: ')[1]) == ['leat', 'undrain', host]
+    assert shlex.split(answer.reasons['drained']['text'].split('run: ')[1]) == [
+        'leat', 'undrain', *words, host]
 
 
 def test_full_workers(explain, queue):
