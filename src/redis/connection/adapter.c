@@ -5,13 +5,9 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LARGE = 128 * 1024, MESSAGE_PARTS = 3 };
+#include "redis/reply_bounds.h"
 
-#if HIREDIS_MAJOR >= 1
-typedef size_t element_count;
-#else
-typedef int element_count;
-#endif
+enum { LARGE = 128 * 1024, MESSAGE_PARTS = 3 };
 
 static void add_read(void *context)
 {
@@ -39,7 +35,7 @@ static void del_write(void *context)
     fd_watch_pause(&adapter->write, adapter->loop);
 }
 
-/* ---- checks what hiredis asserts, before it does ---- */
+/* ---- checks what hiredis asserts, before it does, and what it does not bound ---- */
 
 static bool ends_subscription(const char *text, size_t size)
 {
@@ -78,7 +74,7 @@ static const redisReplyObjectFunctions *makers_for(const redisReadTask *task, in
     if (is_expected(task, type, elements, text, size)) {
         return adapter->makers;
     }
-    adapter->refused = true;
+    adapter->refused = "a reply that answers no command";
     return NULL;
 }
 
@@ -88,8 +84,13 @@ static void *create_string(const redisReadTask *task, char *text, size_t size)
     return makers ? makers->createString(task, text, size) : NULL;
 }
 
-static void *create_array(const redisReadTask *task, element_count elements)
+static void *create_array(const redisReadTask *task, reply_bounds_count elements)
 {
+    struct adapter *adapter = task->privdata;
+    if (!reply_bounds_allow(task, elements)) {
+        adapter->refused = REPLY_BOUNDS_WHY;
+        return NULL;
+    }
     const redisReplyObjectFunctions *makers =
         makers_for(task, task->type, (size_t)elements, NULL, 0);
     return makers ? makers->createArray(task, elements) : NULL;
@@ -189,7 +190,8 @@ void adapter_attach(struct adapter *adapter, struct ev_loop *loop, redisAsyncCon
 {
     adapter->loop = loop;
     adapter->redis = redis;
-    adapter->large = adapter->refused = false;
+    adapter->large = false;
+    adapter->refused = NULL;
     begin_checks(adapter);
     fd_watch_init(&adapter->read, on_readable, adapter);
     fd_watch_init(&adapter->write, on_writable, adapter);

@@ -4,7 +4,7 @@
  * the buffer of a large answer until the next one.
  *
  * hiredis aborts the process at a reply that answers no command, and at a message of an unknown
- * form. Here such a reply is an error of the connection.
+ * form. Here such a reply is an error of the connection, and so is one that is not bounded.
  */
 #ifndef LEAT_REDIS_CONNECTION_ADAPTER_H
 #define LEAT_REDIS_CONNECTION_ADAPTER_H
@@ -19,11 +19,12 @@ struct adapter {
     struct ev_loop *loop;
     redisAsyncContext *redis;
     struct fd_watch read, write;
-    redisReplyObjectFunctions functions; /* of the reader: they check what hiredis asserts */
+    redisReplyObjectFunctions functions; /* of the reader: they check what hiredis does not */
     redisReplyObjectFunctions *makers;   /* hiredis's own */
     bool large;                          /* the reader's buffer is large and not freed yet */
-    bool refused; /* a reply was not as the protocol has it: the context has an error, too */
-    bool broken;  /* answers would reach the wrong callbacks: free the context, outside of its
+    const char *refused;                 /* why a reply was refused, or NULL: the context has an
+                                            error, too */
+    bool broken; /* answers would reach the wrong callbacks: free the context, outside of its
                     callbacks */
 };
 

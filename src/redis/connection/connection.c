@@ -401,7 +401,7 @@ static void on_disconnect(const redisAsyncContext *redis, int status)
     char text[192];
     bool known = redis->errstr && *redis->errstr;
     (void)snprintf(text, sizeof text, "%s",
-                   connection->adapter.refused ? "a reply that answers no command"
+                   connection->adapter.refused ? connection->adapter.refused
                    : known                     ? redis->errstr
                                                : "closed");
     enum redis_error error = connection->state == GREETING

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "redis/connection/socket.h"
+#include "redis/reply_bounds.h"
 #include "redis/server/discovery.h"
 #include "redis/server_command.h"
 
@@ -22,7 +23,10 @@ struct client {
     const struct config_redis *config;
     int64_t timeout_ms;
     const struct client_setup *setup;
-    bool heard; /* the server has answered something */
+    bool heard;   /* the server has answered something */
+    bool refused; /* a reply was not bounded */
+    redisReplyObjectFunctions functions; /* of the reader: they bound replies */
+    redisReplyObjectFunctions *makers;   /* hiredis's own */
 };
 
 /* Where the caller wants an error. */
@@ -57,7 +61,8 @@ static void tell_broken(const struct client *client, const struct trouble *troub
         return;
     }
     char detail[256];
-    (void)snprintf(detail, sizeof detail, "%s%s", client->redis->errstr,
+    (void)snprintf(detail, sizeof detail, "%s%s",
+                   client->refused ? REPLY_BOUNDS_WHY : client->redis->errstr,
                    client->heard ? "" : SOCKET_UNHEARD);
     tell(trouble, REDIS_ERROR_LOST, "", detail);
 }
@@ -160,6 +165,27 @@ static int wait_at_most(struct client *client, int64_t ms)
     return redisSetTimeout(client->redis, to_timeval(ms)) == REDIS_OK ? 0 : -1;
 }
 
+static void *create_array(const redisReadTask *task, reply_bounds_count elements)
+{
+    struct client *client = task->privdata;
+    if (!reply_bounds_allow(task, elements)) {
+        client->refused = true;
+        return NULL;
+    }
+    return client->makers->createArray(task, elements);
+}
+
+static void begin_bounds(struct client *client)
+{
+    redisReader *reader = client->redis->reader;
+    client->refused = false;
+    client->makers = reader->fn;
+    client->functions = *reader->fn;
+    client->functions.createArray = create_array;
+    reader->fn = &client->functions;
+    reader->privdata = client;
+}
+
 static int connect_redis(struct client *client, const struct config_redis *config,
                          const struct trouble *trouble)
 {
@@ -178,6 +204,7 @@ static int connect_redis(struct client *client, const struct config_redis *confi
              client->redis ? client->redis->errstr : "out of memory");
         return -1;
     }
+    begin_bounds(client);
     char why[256] = "cannot set up the socket";
     if (wait_at_most(client, config->connect_timeout_ms) ||
         socket_prepare(client->redis, config, why, sizeof why)) {

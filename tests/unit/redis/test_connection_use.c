@@ -236,6 +236,32 @@ static void a_reply_to_no_command_is_a_loss(void **state)
     }
 }
 
+/* Goal: a reply costs no more than the bytes that the server has sent, whatever number of elements
+ * it announces, and arrays in arrays no stack. */
+static void a_reply_without_bounds_is_a_loss(void **state)
+{
+    enum { DEEP = 2000 };
+    static const char *const replies[] = {"*2147483647\r\n:1\r\n", "*4194305\r\n",
+                                          "*1\r\n*1\r\n*2147483647\r\n"};
+    struct trial *trial = *state;
+    for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+        int ours = open_to_us(trial);
+        send_text(trial, 20000, "PING", NULL);
+        run_a_while(trial);
+        assert_broken_by(trial, ours, replies[i]);
+        assert_non_null(strstr(trial->why, "too many elements"));
+    }
+
+    static char deep[DEEP * 4 + 1];
+    for (size_t i = 0; i < DEEP; i++) {
+        memcpy(deep + i * 4, "*1\r\n", 4);
+    }
+    int ours = open_to_us(trial);
+    send_text(trial, 20000, "PING", NULL);
+    run_a_while(trial);
+    assert_broken_by(trial, ours, deep);
+}
+
 /* Goal: an error that answers no command is the server's last word. */
 static void an_error_to_no_command_is_told(void **state)
 {
@@ -475,6 +501,7 @@ int main(void)
         TRIAL(ends_a_blocked_read),
         TRIAL(reports_nulls_before_the_loss),
         TRIAL(a_reply_to_no_command_is_a_loss),
+        TRIAL(a_reply_without_bounds_is_a_loss),
         TRIAL(an_error_to_no_command_is_told),
         TRIAL(a_mangled_message_is_a_loss),
         TRIAL(hears_every_message),
