@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd_watch.h"
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
@@ -21,7 +22,8 @@
 #include "daemon/upgrade/program.h"
 #include "daemon/upgrade/successor.h"
 
-#define ELDERS_SPARE_MS 5000 /* how much longer than their stop may take elders are waited for */
+#define REFUSAL_NS CLOCK_NS_PER_S /* between two records of refusals */
+#define ELDERS_SPARE_MS 5000      /* how much longer than their stop may take elders are waited for */
 
 enum upgrade_role {
     UPGRADE_SUCCESSOR,
@@ -43,6 +45,7 @@ struct upgrade {
     struct successor *successor; /* NULL: none */
     struct answer answer;
     bool is_asked;       /* successor: for another upgrade, which begins when it is in charge */
+    int64_t refused_ns;  /* when a refusal was logged last; 0: never */
     uint32_t told_slots; /* elder: what the main process knows */
     int64_t elders_ms;   /* how long their stop may take */
     struct timer elders_end;
@@ -182,6 +185,16 @@ static void start_successor(struct upgrade *upgrade)
     }
 }
 
+/* Tasks of the same user can ask without end, and must not flood the log. */
+static void log_refusal(struct upgrade *upgrade, const char *why)
+{
+    int64_t now_ns = clock_boot_ns();
+    if (upgrade->refused_ns == 0 || now_ns - upgrade->refused_ns >= REFUSAL_NS) {
+        upgrade->refused_ns = now_ns;
+        log_event(LOG_WARNING, LOG_ID_UPGRADE, NULL, 0, "no upgrade: %s", why);
+    }
+}
+
 /* A process that is about to be in charge waits with it: whoever asks hears of MAINPID= sooner than
  * this process of MAIN. */
 static void begin(struct upgrade *upgrade, struct answer answer)
@@ -189,7 +202,7 @@ static void begin(struct upgrade *upgrade, struct answer answer)
     const char *why = obstacle(upgrade);
     if (why) {
         char text[256];
-        log_event(LOG_WARNING, LOG_ID_UPGRADE, NULL, 0, "no upgrade: %s", why);
+        log_refusal(upgrade, why);
         (void)snprintf(text, sizeof text, "-%s", why); /* fits */
         answer_send(&answer, text);
         return;

@@ -1,5 +1,8 @@
 """Attempts to break upgrades in place, by a new program and by tasks: the table in RIGHTS of leatd(8)."""
 import os
+import re
+import time
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +53,26 @@ def test_hostile_program(service, queue):
     queue.add({'command': 'true'})
     wait_until(lambda: queue.counter('succeeded') == 1, message=service.daemon.log)
     assert alive(service.main)
+
+
+def takes_signals(pid):
+    """Whether the process has taken all signals that it was sent."""
+    status = Path(f'/proc/{pid}/status').read_text()
+    return all(int(mask, 16) == 0 for mask in re.findall(r'^(?:Sig|Shd)Pnd:\s+(\w+)$', status, re.M))
+
+
+def test_flood_of_requests(service, queue):
+    """Somebody who asks for upgrades without end gets no record for each, and tasks run meanwhile."""
+    service.install_script('#!/bin/sh\nexec tail -f /dev/null\n')
+    service.ask()
+    began = time.monotonic()
+    for _ in range(300):
+        service.ask()
+        wait_until(lambda: takes_signals(service.main))
+    records = wait_until(lambda: service.daemon.log().count('another upgrade is under way'))
+    assert records <= time.monotonic() - began + 1
+    queue.add({'command': 'true'})
+    wait_until(lambda: queue.counter('succeeded') == 1, message=service.daemon.log)
 
 
 def test_tasks_inherit_nothing(service, queue, folder):
