@@ -136,6 +136,14 @@ def blocks_the_requeue_stream(mine, queue):
     assert 'exhausted' in queue.finish('w1', task, 'release')
 
 
+def blocks_the_dead_letters(mine, queue):
+    queue.add({'command': 'good'})
+    [task] = queue.begin('w1')
+    mine.execute_command('XADD', queue.dead, f'{2 ** 64 - 1}-{2 ** 64 - 1}', 'command', 'x')
+    assert 'exhausted' in queue.finish('w1', task, 'dead', cause='exit')
+    assert queue.pending('w1') == [task.token]
+
+
 def keeps_tasks_of_lost_workers(mine, queue):
     [tid] = queue.add({'command': 'good'})
     queue.begin('w1')
@@ -338,6 +346,8 @@ WORST = {
         'run any command on the other workers: XADD': adds_to_the_requeue_stream,
         'run a running task once more: XADD': runs_a_running_task,
         'block the requeue stream for all: XADD with the highest id': blocks_the_requeue_stream,
+        'block the wakeup stream for all: XADD with the highest id': blocks_the_wakeups,
+        'block dead letters for all: XADD with the highest id': blocks_the_dead_letters,
         'change the settings: HSET': changes_the_settings,
         'forge and delete dead letters: XADD, XTRIM': forges_a_dead_letter,
         'forge and delete the history: XADD': forges_the_history,
@@ -355,6 +365,8 @@ WORST = {
         'run any command on the workers: XADD': runs_any_command,
         'run a running task once more: XADD': runs_a_running_task,
         'block the requeue stream for all: XADD with the highest id': blocks_the_requeue_stream,
+        'block the wakeup stream for all: XADD with the highest id': blocks_the_wakeups,
+        'block dead letters for all: XADD with the highest id': blocks_the_dead_letters,
         'change the settings: HSET': changes_the_settings,
         'forge and delete dead letters: XADD, XTRIM': forges_a_dead_letter,
         'forge and delete the history: XADD': forges_the_history,
