@@ -22,7 +22,7 @@
 #include "daemon/upgrade/program.h"
 #include "daemon/upgrade/successor.h"
 
-#define REFUSAL_NS CLOCK_NS_PER_S /* between two records of refusals */
+#define REFUSAL_NS CLOCK_NS_PER_S /* between two records of one refusal */
 #define ELDERS_SPARE_MS 5000      /* how much longer than their stop may take elders are waited for */
 
 enum upgrade_role {
@@ -45,7 +45,8 @@ struct upgrade {
     struct successor *successor; /* NULL: none */
     struct answer answer;
     bool is_asked;       /* successor: for another upgrade, which begins when it is in charge */
-    int64_t refused_ns;  /* when a refusal was logged last; 0: never */
+    int64_t refused_ns;  /* when a refusal was logged last */
+    const char *refused; /* why, or NULL */
     uint32_t told_slots; /* elder: what the main process knows */
     int64_t elders_ms;   /* how long their stop may take */
     struct timer elders_end;
@@ -189,8 +190,9 @@ static void start_successor(struct upgrade *upgrade)
 static void log_refusal(struct upgrade *upgrade, const char *why)
 {
     int64_t now_ns = clock_boot_ns();
-    if (upgrade->refused_ns == 0 || now_ns - upgrade->refused_ns >= REFUSAL_NS) {
+    if (why != upgrade->refused || now_ns - upgrade->refused_ns >= REFUSAL_NS) {
         upgrade->refused_ns = now_ns;
+        upgrade->refused = why;
         log_event(LOG_WARNING, LOG_ID_UPGRADE, NULL, 0, "no upgrade: %s", why);
     }
 }
