@@ -23,7 +23,7 @@
 #include "daemon/upgrade/successor.h"
 
 #define REFUSAL_NS CLOCK_NS_PER_S /* between two records of one refusal */
-#define ELDERS_SPARE_MS 5000      /* how much longer than their stop may take elders are waited for */
+#define ELDERS_SPARE_MS 5000 /* how much longer than their stop may take elders are waited for */
 
 enum upgrade_role {
     UPGRADE_SUCCESSOR,

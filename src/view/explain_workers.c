@@ -55,8 +55,8 @@ static void add_drain(struct explain_reason *reason, const struct status *status
         reasons_bytes(reason, by);
         reasons_put_text(reason, "by", by);
     }
-    /* people copy it into a shell, and a host may be named like an option; a failed append marks the
-     * buffer */
+    /* people copy it into a shell, and a host may be named like an option; a failed append marks
+     * the buffer */
     reasons_printf(reason, "; run: leat undrain %s", !all && *host == '-' ? "-- " : "");
     escape_append_word(&reason->text, bytes_of(all ? "--all" : host));
 }

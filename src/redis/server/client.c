@@ -23,8 +23,8 @@ struct client {
     const struct config_redis *config;
     int64_t timeout_ms;
     const struct client_setup *setup;
-    bool heard;   /* the server has answered something */
-    bool refused; /* a reply was not bounded */
+    bool heard;                          /* the server has answered something */
+    bool refused;                        /* a reply was not bounded */
     redisReplyObjectFunctions functions; /* of the reader: they bound replies */
     redisReplyObjectFunctions *makers;   /* hiredis's own */
 };
