@@ -1,6 +1,6 @@
 do -- Enqueue for programs: the caller names one key, the stream, and gives plain fields or JSON.
 
-local MOST_TASKS = 10000 -- in one call: meanwhile Redis does nothing else
+local MOST_TASKS, MOST_JSON = 10000, 33554432 -- tasks and bytes in one call: meanwhile Redis does nothing else
 local SECONDS_BELOW = 1e11 -- as ms this is March 1973, so a smaller number is a time in seconds
 
 local SUFFIXES = {
@@ -141,6 +141,9 @@ end
 function leat.add_many(keys, args)
   local q = open_stream(keys)
   local text = args[1] or ''
+  if #text > MOST_JSON then
+    fail('REFUSED ' .. #text .. ' bytes of JSON in one call; give at most ' .. MOST_JSON)
+  end
   local fine, objects = pcall(cjson.decode, text)
   if #args ~= 1 or not fine or type(objects) ~= 'table' or not text:match('^%s*%[') then
     local why = #args == 1 and not fine and ': ' .. message_of(objects) or ''

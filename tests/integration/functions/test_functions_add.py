@@ -7,7 +7,7 @@ import redis
 from harness.queue import Queue, pairs
 from harness.servers import replicated
 
-MAX_TASKS = 10000
+MAX_TASKS, MAX_JSON = 10000, 32 * 1024 * 1024
 
 
 def dump(client):
@@ -209,6 +209,13 @@ def test_as_many_as_a_call_takes(queue, refused):
     one_more = json.dumps([{}] * (MAX_TASKS + 1))
     refused(f'{MAX_TASKS + 1} tasks in one call; give at most {MAX_TASKS}', one_more, many=True)
     assert add_json(queue) == []
+
+
+def test_no_more_json_than_a_call_takes(queue, refused):
+    """Redis stands still while it reads JSON, so a call refuses more than the documented bytes before it does."""
+    text = '[' + '{},' * (MAX_JSON // 3) + '{}]'
+    refused(f'{len(text)} bytes of JSON in one call; give at most {MAX_JSON}', text, many=True)
+    assert queue.entries('stream') == []
 
 
 def test_a_large_payload(queue):
