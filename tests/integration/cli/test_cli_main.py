@@ -1,7 +1,9 @@
 """leat itself: help, errors in the command line, and the choice of the configuration."""
 import json
 import os
+import socket
 import subprocess
+import threading
 
 import pytest
 
@@ -153,6 +155,24 @@ def test_redis_that_cannot_be_reached(leat, redis_server):
         done = leat(*args)
         assert done.returncode == EX_UNAVAILABLE, (args, done)
         assert redis_server.socket in done.stderr and done.stdout == ''
+
+
+def test_reply_that_announces_too_much(folder):
+    """A server cannot make leat allocate gigabytes with a few bytes: the connection counts as broken."""
+    def answer(listener):
+        with listener.accept()[0] as client:
+            client.recv(4096)
+            client.sendall(b'*2147483647\r\n:1\r\n')
+            client.recv(1)  # until leat closes it
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / 'hostile.sock'))
+        listener.listen()
+        server = threading.Thread(target=answer, args=(listener,), daemon=True)
+        server.start()
+        done = run('--redis', f'unix://{folder}/hostile.sock', '-q', 'emails', 'status')
+        server.join()
+    assert done.returncode == EX_UNAVAILABLE and 'a reply of too many elements' in done.stderr, done
 
 
 @pytest.mark.parametrize('args', [['show'], ['cancel'], ['wait'], ['logs'], ['dead', 'show'], ['dead', 'drop']])
