@@ -243,5 +243,5 @@ def test_help():
     """--help of both programs names the options and the variable."""
     for name in ('leat', 'leatd'):
         text = run(name, '--help').stdout
-        assert re.search(r'^  --redis URL ', text, re.M) and '  --password-file FILE\n' in text
+        assert re.search(r'^  --redis URL ', text, re.M) and '  --password-file FILE' in text
         assert 'LEAT_REDIS' in text and max(map(len, text.splitlines())) <= 80
