@@ -27,7 +27,7 @@ complete -C (string join ' ' -- (string escape -- $argv[2..-2]) "$argv[-1]")
 ZSH = r'''
 zmodload zsh/zpty
 zpty shell zsh -f -i
-zpty -w shell "stty -echo; PS1= PS2=; autoload -Uz compinit; compinit -D -u; source $1; compdef _leat leat"
+zpty -w shell "stty -echo; PS1= PS2=; autoload -Uz compinit; compinit -C -d $4; source $1; compdef _leat leat"
 zpty -w shell "compadd() {
     local -a hits
     if [[ \${@[1,(i)(-|--)]} != *-[a-zA-Z]#[OAD]\ * ]]; then
@@ -58,11 +58,20 @@ def run(argv, folder, **env):
     return done.stdout
 
 
+@pytest.fixture(scope='session')
+def zsh_dump(tmp_path_factory):
+    """What compinit finds, which takes it seconds on a busy machine."""
+    path = tmp_path_factory.mktemp('zsh') / 'dump'
+    if shutil.which('zsh'):
+        subprocess.run(['zsh', '-f', '-c', 'autoload -Uz compinit; compinit -u -d $1', 'zsh', path], check=True)
+    return path
+
+
 class Shell:
     """The completion of one shell."""
 
-    def __init__(self, name, folder):
-        self.name, self.folder = name, folder
+    def __init__(self, name, folder, zsh_dump):
+        self.name, self.folder, self.zsh_dump = name, folder, zsh_dump
         self.script = ROOT / f'src/cli/leat.{name}'
         self.times = 0
         if not shutil.which(name):
@@ -89,13 +98,14 @@ class Shell:
         self.times += 1
         offered = self.folder / f'.offered{self.times}'
         offered.touch()
-        run(['zsh', '-f', '-c', ZSH, 'zsh', self.script, offered, ' '.join(map(str, words))], self.folder)
+        run(['zsh', '-f', '-c', ZSH, 'zsh', self.script, offered, ' '.join(map(str, words)), self.zsh_dump],
+            self.folder)
         return split(offered.read_text())
 
 
 @pytest.fixture(params=['bash', 'zsh', 'fish'])
-def complete(request, folder):
-    return Shell(request.param, folder)
+def complete(request, folder, zsh_dump):
+    return Shell(request.param, folder, zsh_dump)
 
 
 def help_of(*command):
@@ -252,9 +262,9 @@ def test_without_redis(complete, folder):
 
 @pytest.mark.parametrize('name, started', [
     ('bash', ['bash', '--norc', '-i']), ('zsh', ['zsh', '-f', '-i']), ('fish', ['fish', '-N'])])
-def test_tab(name, started, folder, wait_until):
+def test_tab(name, started, folder, zsh_dump, wait_until):
     """In an interactive shell, Tab completes a command, and the line runs."""
-    shell = Shell(name, folder)
+    shell = Shell(name, folder, zsh_dump)
     (folder / 'leat').symlink_to(program('leat'))
     ours, theirs = pty.openpty()
     env = dict(os.environ, PATH=f'{folder}:{os.environ["PATH"]}', HOME=str(folder), TERM='dumb', PS1='$ ')
@@ -271,7 +281,7 @@ def test_tab(name, started, folder, wait_until):
             return text in shown
         wait_until(there, message=lambda: shown)
 
-    setup = 'autoload -Uz compinit; compinit -D -u; ' * (name == 'zsh')
+    setup = f'autoload -Uz compinit; compinit -C -d {zsh_dump}; ' * (name == 'zsh')
     after = '; compdef _leat leat' * (name == 'zsh')
     os.write(ours, f'{setup}. {shell.script}{after}; echo rea""dy\n'.encode())
     shows(b'ready')

@@ -67,7 +67,7 @@ def test_tasks_behind_a_long_one_run_elsewhere(daemon, queue, client, folder):
     workers = [daemon().wait_ready(), daemon().wait_ready()]
     wait_blocked(client, 2)
     done = 0
-    for number in range(20):
+    for number in range(6):
         latch = folder / f'latch-{number}'
         long = f'until [ -e {latch} ]; do sleep 0.02; done'
         tids = queue.add(*[SHORT] * MORE, {'command': long}, *[SHORT] * 60)
