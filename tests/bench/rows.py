@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from harness.queue import Queue
-from rig import (BenchError, Daemon, Stamps, against, encode, own_cpu_ns, pss_bytes, spread,
+from rig import (BenchError, Daemon, Stamps, against, encode, own_cpu_ns, pss_bytes, spread, wait_for,
                  wakeups)
 
 COMMAND = "/bin/true"
@@ -315,6 +315,12 @@ def slowlog_us(entries, *words):
     return statistics.median(one["duration"] for one in entries if one["command"].split()[:len(head)] == head)
 
 
+def wait_turn():
+    """Waits until the next of 20 tasks a second."""
+    due = time.monotonic() + 0.05
+    wait_for(lambda: time.monotonic() >= due, "the turn of the next task", pause_s=0.05)
+
+
 def paced_calls(rig, pairs, least_us):
     """What SLOWLOG says of 20 tasks a second of each: commands that took at least so long."""
     client = rig.server.client
@@ -323,7 +329,7 @@ def paced_calls(rig, pairs, least_us):
     for _ in range(100 if rig.quick else 300):
         for calls, finish in pairs:
             finish(calls.add())
-            time.sleep(0.05)
+            wait_turn()
     return client.slowlog_get(1_000_000)
 
 
