@@ -122,7 +122,9 @@ void claim_loop_tokens(const struct claim_loop *claim_loop, struct token_list *l
 static void handle_reply(struct claim_loop *claim_loop, const struct queue_claim_reply *answer,
                          uint64_t sent_wakeups)
 {
-    lease_update(claim_loop->lease, answer->lease_ms);
+    if (lease_update(claim_loop->lease, answer->lease_ms)) {
+        lease_renew(claim_loop->lease); /* running tasks have deadlines of the former lease */
+    }
     if (answer->ended->elements > 0) {
         task_log_ended_by_call(claim_loop->worker->refusals, answer->ended, answer->reasons);
         dead_hook_fetch(claim_loop->dead_hook);

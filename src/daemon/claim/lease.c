@@ -31,10 +31,13 @@ struct lease {
     struct lease_events events;
 
     int64_t watchdog_ms;
-    uint64_t renewal; /* the number of the last renewal sent */
-    size_t awaited;   /* replies to it that have not come */
-    bool complete;    /* all of it was sent, and every reply could be read */
-    bool repeat;      /* renew again when all replies have come */
+    int64_t former_ms; /* the lease before it was raised, until a renewal is answered; 0: none */
+    int64_t longer_ms; /* the lease before it was lowered; 0: none */
+    int64_t longer_until_ns; /* until when other workers' tasks may have it */
+    uint64_t renewal;        /* the number of the last renewal sent */
+    size_t awaited;          /* replies to it that have not come */
+    bool complete;           /* all of it was sent, and every reply could be read */
+    bool repeat;             /* renew again when all replies have come */
     int64_t renew_sent_ns;
     int64_t turn_ns;    /* when the loop last turned */
     int64_t watched_ns; /* when the deadline timer fires; 0: it does not */
@@ -46,14 +49,21 @@ struct lease {
     ev_check turn;
 };
 
-static int64_t margin_ms(const struct lease *lease)
+/* The lease by which deadlines are judged. If it was raised, running tasks have the deadlines of
+ * the former one until they are renewed, which the margins of the new one may exceed. */
+static int64_t judged_ms(const struct lease *lease)
 {
-    return lease_rule_margin_ms(lease->worker->lease_ms);
+    return lease->former_ms ? lease->former_ms : lease->worker->lease_ms;
 }
 
-static int64_t notice_ms(const struct lease *lease)
+static int64_t margin_ms(const struct lease *lease)
 {
-    return lease_rule_notice_ms(lease->worker->config->task.kill_grace_ms, lease->worker->lease_ms);
+    return lease_rule_margin_ms(judged_ms(lease));
+}
+
+static int64_t notice_ms(const struct lease *lease, int64_t lease_ms)
+{
+    return lease_rule_notice_ms(lease->worker->config->task.kill_grace_ms, lease_ms);
 }
 
 bool lease_fits(const struct lease *lease)
@@ -76,6 +86,12 @@ static void warn_unless_fits(const struct lease *lease)
              grace, whole, most);
 }
 
+int64_t lease_longest_ms(const struct lease *lease)
+{
+    int64_t longer_ms = clock_boot_ns() < lease->longer_until_ns ? lease->longer_ms : 0;
+    return longer_ms > lease->worker->lease_ms ? longer_ms : lease->worker->lease_ms;
+}
+
 int64_t lease_deadline(const struct lease *lease, int64_t sent_ns)
 {
     return sent_ns + lease->worker->lease_ms * CLOCK_NS_PER_MS;
@@ -83,7 +99,8 @@ int64_t lease_deadline(const struct lease *lease, int64_t sent_ns)
 
 bool lease_has_room(const struct lease *lease, int64_t deadline_ns)
 {
-    return clock_boot_ns() < deadline_ns - notice_ms(lease) * CLOCK_NS_PER_MS;
+    int64_t notice = notice_ms(lease, lease->worker->lease_ms);
+    return clock_boot_ns() < deadline_ns - notice * CLOCK_NS_PER_MS;
 }
 
 /* ---- local deadlines ---- */
@@ -106,8 +123,9 @@ static int64_t next_action_ns(const struct lease *lease, const struct attempt *a
 {
     /* if a new lease is too short for the grace, running tasks get less grace, but are not ended
      * while they are renewed */
-    int64_t margin = margin_ms(lease);
-    int64_t notice = lease_fits(lease) ? notice_ms(lease) : lease->worker->lease_ms / 2;
+    int64_t margin = margin_ms(lease), whole = judged_ms(lease);
+    bool fits = lease_rule_fits(lease->worker->config->task.kill_grace_ms, whole);
+    int64_t notice = fits ? notice_ms(lease, whole) : whole / 2;
     int64_t before = job_is_under_way(attempt->state) || waits(attempt) ? notice : margin;
     return attempt->lease_deadline_ns - before * CLOCK_NS_PER_MS;
 }
@@ -240,6 +258,8 @@ static void extend(struct lease *lease, int64_t sent_ns)
             attempt->lease_deadline_ns = deadline_ns;
         }
     }
+    lease->former_ms = lease->complete ? 0 : lease->former_ms;
+    runner_set_lease(lease->runner, judged_ms(lease));
     runner_renewed(lease->runner);
     lease_enforce(lease);
 }
@@ -255,7 +275,7 @@ static void on_renewed(void *context, const struct redisReply *reply)
         lease->complete = false; /* other replies may still come */
         return;
     }
-    lease_update(lease, answer.lease_ms);
+    (void)lease_update(lease, answer.lease_ms); /* this renews the tasks */
     apply(lease, &answer);
     if (answer.ended) {
         task_log_ended_by_call(lease->worker->refusals, answer.ended, answer.reasons);
@@ -387,15 +407,22 @@ static void set_heartbeat_timer(struct lease *lease)
     }
 }
 
-void lease_update(struct lease *lease, int64_t lease_ms)
+bool lease_update(struct lease *lease, int64_t lease_ms)
 {
+    int64_t judged = judged_ms(lease);
     if (lease_ms == lease->worker->lease_ms) {
-        return;
+        return false;
     }
+    if (lease_ms < lease->worker->lease_ms) {
+        lease->longer_ms = lease_longest_ms(lease);
+        lease->longer_until_ns = clock_boot_ns() + lease->longer_ms * CLOCK_NS_PER_MS;
+    }
+    lease->former_ms = judged < lease_ms ? judged : 0;
     lease->worker->lease_ms = lease_ms;
-    runner_set_lease(lease->runner, lease->worker->lease_ms);
+    runner_set_lease(lease->runner, judged_ms(lease));
     set_heartbeat_timer(lease);
     warn_unless_fits(lease);
+    return true;
 }
 
 static void on_heartbeat(void *context)

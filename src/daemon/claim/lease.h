@@ -36,8 +36,9 @@ struct lease *lease_new(struct worker_context *worker, struct runner *runner, in
 void lease_reload(struct lease *lease, const struct config *former);
 void lease_free(struct lease *lease);
 
-/* Sets the queue's lease, as Redis said with a reply. */
-void lease_update(struct lease *lease, int64_t lease_ms);
+/* Sets the queue's lease, as Redis said with a reply. Returns whether it is another one: then
+ * renew, unless the reply was to a renewal. */
+bool lease_update(struct lease *lease, int64_t lease_ms);
 
 /* A registration renews all tokens but the lost ones, like a renewal that was sent then. */
 void lease_registered(struct lease *lease, const struct queue_renew_reply *reply, int64_t sent_ns);
@@ -48,6 +49,10 @@ void lease_renew(struct lease *lease);
 /* An attempt has ended. Redis learns within a second what the worker has counted: at once if it has
  * not been told of another one in the last second. */
 void lease_counted(struct lease *lease);
+
+/* Returns the longest lease that tasks of any worker may have by now: the queue's, or for one lease
+ * after that was lowered, the former one. */
+int64_t lease_longest_ms(const struct lease *lease);
 
 /* Returns the deadline of tasks that a command sent at sent_ns claimed. */
 int64_t lease_deadline(const struct lease *lease, int64_t sent_ns);

@@ -41,6 +41,18 @@ def test_kill_grace_longer_than_the_lease(daemon, queue, leat):
     wait_until(lambda: queue.counter('succeeded') == 1)
 
 
+@pytest.mark.parametrize('lease', ['20s', '60s', '30m'])
+def test_raised_lease(daemon, queue, client, leat, lease):
+    """A longer lease ends no running task: the worker renews at once, and judges the former deadlines by the former
+    lease until that is answered."""
+    worker = daemon().wait_ready()
+    add(queue, 'exec tail -f /dev/null')
+    wait_until(lambda: client.hlen(queue.running) == 1)
+    assert leat('conf', 'lease', lease).returncode == 0
+    pass_time(LEASE_S + 1)
+    assert client.hlen(queue.running) == 1 and 'lease' not in worker.log().partition('ready')[2]
+
+
 # ---- a killed daemon
 
 def test_task_of_a_killed_daemon_runs_again(daemon, queue, heartbeats, late):
