@@ -71,6 +71,7 @@ static const char *make_heartbeat(void *context)
     claim_loop_tokens(worker->claim_loop, &unclaimed);
     worker->heartbeat.fence = claim_loop_fence(worker->claim_loop);
     worker->heartbeat.joined = session_newest(worker->context.session);
+    worker->heartbeat.lease_ms = worker->heartbeat.joined ? lease_longest_ms(worker->lease) : 0;
     const char *text = heartbeat_text(
         &worker->heartbeat, (size_t)worker->context.config->queue.concurrency,
         slots_most(worker->slots), runner_count(worker->runner),
@@ -172,7 +173,7 @@ static void on_up(void *context, const struct queue_renew_reply *reply, int64_t 
 {
     struct worker *worker = context;
     worker->context.leaving = false;
-    lease_update(worker->lease, reply->lease_ms);
+    (void)lease_update(worker->lease, reply->lease_ms); /* the registration has renewed the tasks */
     lease_registered(worker->lease, reply, sent_ns);
     slots_set_max_crashes(worker->slots,
                           queue_setting_number(reply, "max_crashes", DEFAULT_MAX_CRASHES));

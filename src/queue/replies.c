@@ -404,15 +404,6 @@ int queue_block_read(const struct queue *queue, const redisReply *reply,
     return walk_entries(queue, reply, entry, context);
 }
 
-/* The number in a wakeup "joined NUMBER", or 0. */
-static int64_t joined_in(const char *why)
-{
-    static const char head[] = "joined ";
-    return why && strncmp(why, head, sizeof head - 1) == 0
-               ? (int64_t)strtoll(why + sizeof head - 1, NULL, 10)
-               : 0;
-}
-
 /* In a wakeup "follow MS TID": the tid, and MS in *for_ms. NULL: it is another one. */
 static const char *followed_in(const char *why, int64_t *for_ms)
 {
@@ -425,10 +416,17 @@ static const char *followed_in(const char *why, int64_t *for_ms)
     return tid && *for_ms > 0 ? tid + 1 : NULL;
 }
 
-/* The reason in an entry, whose fields are one pair. */
+/* The reason in an entry. */
 static const char *why_at(const redisReply *entries, size_t index)
 {
     return value_text_at(value_at(value_at(entries, index), 1), 1);
+}
+
+/* The number of the newest worker in an entry, or 0. */
+static int64_t joined_at(const redisReply *entries, size_t index)
+{
+    const char *joined = value_text_at(value_at(value_at(entries, index), 1), 3);
+    return joined ? (int64_t)strtoll(joined, NULL, 10) : 0;
 }
 
 void queue_wakeup_followed(const struct queue_wakeup *wakeup,
@@ -450,9 +448,9 @@ static void read_rung(const redisReply *entries, struct queue_wakeup *wakeup)
     *wakeup = (struct queue_wakeup){missed, missed, missed, missed, 0, entries};
     for (size_t i = 0; i < entries->elements; i++) {
         const char *why = why_at(entries, i);
-        int64_t joined = joined_in(why), for_ms;
-        if (joined > 0 || followed_in(why, &for_ms)) {
-            wakeup->joined = joined > 0 ? joined : wakeup->joined;
+        int64_t joined = joined_at(entries, i), for_ms;
+        wakeup->joined = joined > wakeup->joined ? joined : wakeup->joined;
+        if ((why && strncmp(why, "joined ", 7) == 0) || followed_in(why, &for_ms)) {
             continue;
         }
         bool cancel = why && strcmp(why, "cancel") == 0;

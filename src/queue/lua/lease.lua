@@ -2,9 +2,9 @@ do -- Renew and register.
 
 local FENCE_AHEAD_US = 3e14 -- ten years
 
--- The tokens that a heartbeat lists as not claimed, or nil: older workers do not list them. Then the greatest fencing
--- token that the worker was ever given, and the greatest number of a new worker that it has heard of, each 0 if it does
--- not tell.
+-- The tokens that a heartbeat lists as not claimed, or nil: older workers do not list them. Then what the worker tells
+-- of the time before it registers, each 0 if it does not: the greatest fencing token that it was ever given, the
+-- greatest number of a new worker that it has heard of, and the longest lease (ms) that tasks may still have.
 function leat.read_unclaimed(text)
   local fine, heartbeat = pcall(cjson.decode, text)
   local list, unclaimed = fine and type(heartbeat) == 'table' and heartbeat.unclaimed, {}
@@ -16,8 +16,11 @@ function leat.read_unclaimed(text)
       unclaimed[token] = true
     end
   end
-  local fence, joined = tonumber(heartbeat.fence) or 0, tonumber(heartbeat.joined) or 0
-  return unclaimed, fence > 0 and fence < EXACT and fence or 0, joined > 0 and joined < EXACT and joined or 0
+  local function told(name)
+    local number = tonumber(heartbeat[name]) or 0
+    return number > 0 and number < EXACT and number or 0
+  end
+  return unclaimed, told('fence'), told('joined'), leat.setting(heartbeat.lease_ms, MIN_LEASE_MS, 0)
 end
 
 -- Writes the record of a claimed task again, after somebody deleted it or Redis forgot the claim. Returns it packed, or
@@ -159,9 +162,9 @@ local function keep_record(q, at, text)
 end
 
 -- Renews the tokens, with the worker's heartbeat. Returns as renew_tokens. After an outage, the worker has returned
--- once this has lost nothing: whatever it still names then, Redis knows. told: see leat.note_outage.
-local function beat(q, lease, tokens, text, told)
-  local awaited = leat.note_outage(q, lease, told)
+-- once this has lost nothing: whatever it still names then, Redis knows. told, told_lease: see leat.note_outage.
+local function beat(q, lease, tokens, text, told, told_lease)
+  local awaited = leat.note_outage(q, lease, told, told_lease)
   local lost, cancelled = renew_tokens(q, tokens, text)
   if keep_record(q, q.now_text, text) == 1 then
     leat.has_joined(q)
@@ -370,13 +373,13 @@ function leat.register(keys, args)
   set_defaults(q, args, 5, last_default)
   redis.call('HSETNX', q[CONF], 'protocol', PROTOCOL)
 
-  local _, fence, told = leat.read_unclaimed(args[3])
+  local _, fence, told, told_lease = leat.read_unclaimed(args[3])
   note_fence(q, fence or 0)
   local tokens, keep = rest(args, last_default + 1), {}
   for _, token in ipairs(tokens) do
     keep[token] = true
   end
-  local lost, cancelled, returned = beat(q, leat.read_lease(q), tokens, args[3], told or 0)
+  local lost, cancelled, returned = beat(q, leat.read_lease(q), tokens, args[3], told or 0, told_lease or 0)
   local _, more, problem = leat.hand_back(q, keep, leat.return_entry)
   if problem then
     error(problem, 0)

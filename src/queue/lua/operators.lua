@@ -62,8 +62,7 @@ function leat.conf(keys, args)
     local name, value = args[1], args[2]
     leat.check_conf(name, value)
     if name == 'lease_ms' then
-      local old = leat.read_reclaim(q)
-      redis.call('HSET', q[CONF], 'floor_ms', str(old), 'floor_until', str(q.now + old))
+      leat.set_floor(q, leat.read_reclaim(q))
     end
     whole_step(set_conf, q, name, value)
     leat.offer_lane_task(q)

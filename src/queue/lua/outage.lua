@@ -6,7 +6,8 @@ do -- Outages: until the workers have returned, nothing is taken over.
 -- Then nothing starts either (outage_until in conf): a task that looks ready may run. It may even have forgotten a
 -- worker, which it then cannot await. So each new worker gets a number, which all workers learn at once and tell when
 -- they register. If one of them tells a number that Redis does not know, nothing starts for one lease, unless Redis
--- has lost the whole queue.
+-- has lost the whole queue. Redis may also have forgotten that the lease was raised. Workers tell that, too, and the
+-- wait is as long as theirs.
 --
 -- stats has four fields for this:
 -- beat: when any worker last renewed or registered (ms).
@@ -59,7 +60,8 @@ local function read_server()
 end
 
 -- An outage has ended now. Awaits the workers that were there when the last of all heartbeats came, and those that
--- an earlier outage still awaited at that time. Returns whether there is anything to wait for.
+-- an earlier outage still awaited at that time; if Redis has forgotten something, also those that were silent, since
+-- they may have returned and claimed tasks since. Returns whether there is anything to wait for.
 local function begin(q, former, beat, starts, joined)
   local span = leat.read_reclaim(q)
   local outage = former.until_ms > beat and former or parse()
@@ -69,7 +71,7 @@ local function begin(q, former, beat, starts, joined)
   end
   local all = redis.call('HGETALL', q[WORKERS])
   for i = 1, #all, 2 do
-    if number_or(all[i + 1]:match('^%d+'), 0) > beat - span then
+    if starts ~= NOW or number_or(all[i + 1]:match('^%d+'), 0) > beat - span then
       outage.awaited[listed(all[i])] = true
     end
   end
@@ -88,10 +90,21 @@ local function has_lost_all(q, server)
   return not server and redis.call('XLEN', q[STREAM]) + redis.call('XLEN', q[GO]) + redis.call('HLEN', q[WAITING]) == 0
 end
 
+-- Redis may have forgotten that the lease was raised: then tasks have deadlines of the longer one, which this worker
+-- tells. Returns whether that is so.
+local function note_longer_lease(q, lease)
+  if lease <= leat.read_reclaim(q) then
+    return false
+  end
+  leat.set_floor(q, lease)
+  return true
+end
+
 -- Notes an outage if one has ended: nobody could renew for a lease, or a worker registers, and the server is not that
--- of the last registration, or has forgotten a worker. told: the number that the worker tells, if it registers. Returns
--- whether something is waited for, so that nothing may be taken over. q.has_forgotten: Redis may have forgotten claims.
-function leat.note_outage(q, lease, told)
+-- of the last registration, or has forgotten a worker. told, told_lease: the number and the lease (ms) that the worker
+-- tells, if it registers. Returns whether something is waited for, so that nothing may be taken over. q.has_forgotten:
+-- Redis may have forgotten claims.
+function leat.note_outage(q, lease, told, told_lease)
   local v = redis.call('HMGET', q[STATS], BEAT, SERVER, OUTAGE, JOINED)
   local beat, outage = number_or(v[1], q.now), parse(v[3])
   -- An outage that ends later than that is from before the clock was set back.
@@ -109,12 +122,17 @@ function leat.note_outage(q, lease, told)
     starts = has_lost_all(q, v[2]) and ALL_BACK or AT_END
   end
   q.has_forgotten = other or stopped or starts == AT_END or nil
+  local is_longer = told and q.has_forgotten and note_longer_lease(q, told_lease)
   if other or starts == AT_END and not stopped
     or q.now - beat > lease and q.now - beat > leat.read_reclaim(q) then
     leat.note_beat(q)
     return begin(q, outage, beat, (other or starts == AT_END) and starts or NOW, joined)
-  elseif stopped and starts > outage.starts then
-    outage.starts = starts
+  elseif stopped and (starts > outage.starts or is_longer) then
+    outage.starts = math.max(starts, outage.starts)
+    if is_longer then
+      outage.until_ms = q.now + told_lease
+      redis.call('HSET', q[CONF], 'outage_until', str(outage.until_ms))
+    end
     write(q, outage)
   end
   return lasts

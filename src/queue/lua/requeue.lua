@@ -9,8 +9,9 @@ local MOST_VALUES = 2 * (MAX_FIELDS + 20) -- of a waiting task: its own fields a
 -- Wakes all workers. why: due, lanes or conf (something may be startable earlier than they know), gate (pause or
 -- drain has changed), cancel (a running task is to be ended), joined and a number (a new worker), follow and
 -- what leat_follow says. A reader that finds as many wakeups as are kept must assume that it missed one of each kind.
+-- It has not missed a new worker: each wakeup has the number of the newest one.
 function leat.wake_workers(q, why)
-  redis.call('XADD', q[BELL], 'MAXLEN', WAKEUPS_KEPT, '*', 'why', why)
+  redis.call('XADD', q[BELL], 'MAXLEN', WAKEUPS_KEPT, '*', 'why', why, 'joined', leat.newest(q))
 end
 
 -- Part of a whole step. delayed has members of three kinds, each with its due time (ms): a tid, which begins with

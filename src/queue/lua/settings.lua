@@ -75,6 +75,11 @@ function leat.read_reclaim(q)
   return q.now < setting(v[3], 0, 0) and math.max(lease, setting(v[2], 0, 0)) or lease
 end
 
+-- For so long from now on (ms), entries are taken over after that idle time at the earliest.
+function leat.set_floor(q, ms)
+  redis.call('HSET', q[CONF], 'floor_ms', str(ms), 'floor_until', str(q.now + ms))
+end
+
 local function at_least(least)
   return function(value)
     local number = tonumber(value)

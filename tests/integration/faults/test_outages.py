@@ -12,6 +12,7 @@ pytestmark = pytest.mark.usefixtures('short_leases')
 
 OUTAGE_S = LEASE_S + 1
 WORKERS, OUTAGES = 5, 4
+WAKEUPS_KEPT = 16
 
 
 @pytest.fixture
@@ -145,37 +146,101 @@ def test_redis_forgets_claims(daemon, queue, redis_server, heartbeats):
     assert queue.counter('crashes') == 0 and queue.counter('succeeded') == 6
 
 
-def heard_of(queue, worker):
-    """The number of the newest worker that this one told in its last heartbeat."""
-    told = [json.loads(value.split(b' ', 1)[1]) for value in queue.redis.hvals(queue.workers)]
-    return next((one['joined'] for one in told if one['pid'] == worker.pid), 0)
+def told(queue, worker, name):
+    """What this worker told in its last heartbeat."""
+    heartbeats = [json.loads(value.split(b' ', 1)[1]) for value in queue.redis.hvals(queue.workers)]
+    return next((one.get(name) for one in heartbeats if one['pid'] == worker.pid), 0)
 
 
-@pytest.mark.parametrize('known', [True, False])
-def test_redis_forgets_a_worker(daemon, queue, redis_server, heartbeats, known):
+def wait_heard(queue, worker):
+    wait_until(lambda: told(queue, worker, 'joined') == int(queue.redis.hget(queue.stats, 'joined')))
+
+
+def comes_back(queue, redis_server):
+    """Redis is killed, and comes back from its last snapshot."""
+    redis_server.kill()
+    redis_server.restart()
+    queue.redis = redis_server.client()
+
+
+def assert_two_runs(queue, heartbeats, within_s=LEASE_S):
+    """A task runs a second time, after its first run is dead."""
+    heartbeats.wait_runs(2)
+    pass_time(within_s)
+    first, second = heartbeats.runs()
+    assert_apart([first, second])
+    assert second.fence > first.fence and queue.counter('crashes') == 0
+
+
+@pytest.mark.parametrize('other_one', ['known', 'unknown', 'behind'])
+def test_redis_forgets_a_worker(daemon, queue, redis_server, heartbeats, other_one):
     """Redis comes back from a snapshot that was taken before a worker came and claimed a task. This worker does
-    not return. Another one has heard of it, whether the snapshot knows that one or not: it waits until the first
-    run is dead, and its fencing token is greater."""
-    other = daemon(start=known)
-    if known:
+    not return. Another one has heard of it, whether the snapshot knows that one or not, and even if it missed the
+    first wakeups: it waits until the first run is dead, and its fencing token is greater."""
+    other = daemon(start=other_one != 'unknown')
+    if other_one != 'unknown':
         other.wait_ready()
         wait_blocked(queue.redis, 1)
         other.stop()
     queue.add({'command': heartbeats.task(60)})
     queue.redis.save()
+    if other_one == 'behind':
+        queue.conf_set('max_crashes', '3')  # so that its read of the wakeups ends
     forgotten = daemon()
     heartbeats.wait_runs(1)
-    if known:
-        other.cont()
-    else:
+    if other_one == 'unknown':
         other.start()
-    wait_until(lambda: heard_of(queue, other) == int(queue.redis.hget(queue.stats, 'joined')))
+    else:
+        for _ in range(WAKEUPS_KEPT if other_one == 'behind' else 0):
+            queue.conf_set('max_crashes', '3')
+        other.cont()
+    wait_heard(queue, other)
     forgotten.stop()
-    redis_server.kill()
-    redis_server.restart()
-    queue.redis = redis_server.client()
-    heartbeats.wait_runs(2)
-    pass_time(LEASE_S)
-    first, second = heartbeats.runs()
-    assert_apart([first, second])
-    assert second.fence > first.fence and queue.counter('crashes') == 0
+    comes_back(queue, redis_server)
+    assert_two_runs(queue, heartbeats)
+
+
+def test_redis_forgets_a_longer_lease(daemon, queue, redis_server, heartbeats):
+    """Redis comes back from a snapshot that was taken before the lease was raised and the task claimed. Its worker
+    does not return. The other one tells the lease of the task, and waits until it is over."""
+    workers = [daemon().wait_ready() for _ in range(2)]
+    queue.gate('paused', True)
+    queue.add({'command': heartbeats.task(60)})
+    queue.redis.save()
+    queue.conf_set('lease_ms', int(3000 * LEASE_S))
+    wait_until(lambda: {told(queue, worker, 'lease_ms') for worker in workers} == {3000 * LEASE_S})
+    queue.gate('paused', False)
+    heartbeats.wait_runs(1)
+    running_worker(queue, workers).stop()
+    comes_back(queue, redis_server)
+    queue.gate('paused', False)
+    assert_two_runs(queue, heartbeats)
+
+
+def test_redis_forgets_a_return(daemon, queue, redis_server, heartbeats):
+    """Redis comes back from a snapshot that was taken while a worker had been silent for a lease. That worker had
+    returned and claimed a task, and does not return now: the other one waits until its task is dead."""
+    silent, other = [daemon().wait_ready() for _ in range(2)]
+    queue.gate('paused', True)
+    queue.add({'command': heartbeats.task(60)})
+    before = queue.redis.hgetall(queue.workers)
+    silent.stop()
+    pass_time(LEASE_S + 2)
+    queue.redis.save()
+    silent.cont()
+    wait_until(lambda: not set(before.items()) & set(queue.redis.hgetall(queue.workers).items()))
+    other.stop()
+    queue.gate('paused', False)
+    heartbeats.wait_runs(1)
+    other.cont()
+    silent.stop()
+    comes_back(queue, redis_server)
+    queue.gate('paused', False)
+    assert_two_runs(queue, heartbeats)
+
+
+def running_worker(queue, workers):
+    """The one that has the queue's only task."""
+    [record] = queue.redis.hvals(queue.running)
+    pid = int(record[1:].split(b'\0')[0].split(b':')[-2])
+    return next(worker for worker in workers if worker.pid == pid)

@@ -16,10 +16,11 @@ def workers(queue):
         queue.register(name)
 
 
-def told(queue, number=None):
-    """The heartbeat of a worker that has heard of all new workers, or of the one with that number."""
+def told(queue, number=None, lease=LEASE):
+    """The heartbeat of a worker that has heard of all new workers, or of the one with that number, and of that
+    lease."""
     joined = queue.redis.hget(queue.stats, 'joined') if number is None else number
-    return f'{{"unclaimed":[],"joined":{int(joined)}}}'
+    return f'{{"unclaimed":[],"joined":{int(joined)},"lease_ms":{lease}}}'
 
 
 def begin(queue, consumer):
@@ -158,6 +159,48 @@ def test_another_server_stops_starts_for_one_lease(queue):
     assert len(queue.begin('w1')) == 1
 
 
+@pytest.mark.parametrize('first', ['w1', 'w3'])
+def test_a_longer_lease_that_redis_has_forgotten(queue, first):
+    """Redis comes back from before the lease was raised: once a worker tells the longer one, nothing starts, and
+    nothing is taken over, for as long as that. A lease that no worker could have stays without effect."""
+    begin(queue, 'w2')
+    queue.add({'command': 'x'})
+    other_server(queue)
+    queue.register(first, heartbeat=told(queue, lease='"x"'))
+    now = queue.register('w1', heartbeat=told(queue, lease=3 * LEASE))['now']
+    queue.register('w3', heartbeat=told(queue))
+    assert queue.claim('w1', 1)['closed'] == now + 3 * LEASE
+    queue.expire()
+    assert taken_over(queue) == 0
+    until, rest = queue.redis.hget(queue.stats, 'outage').decode().split(' ', 1)
+    assert int(until) == now + 3 * LEASE
+    queue.register('w2', heartbeat=told(queue))
+    assert len(queue.begin('w1')) == 1
+
+
+def test_a_longer_lease_matters_only_after_redis_has_forgotten(queue):
+    """A worker that was away while the lease was lowered holds up nobody."""
+    queue.register('w1', heartbeat=told(queue, lease=3 * LEASE))
+    begin(queue, 'w2')
+    queue.expire()
+    queue.register('w1', heartbeat=told(queue, lease=3 * LEASE))
+    queue.redis.hset(queue.stats, 'beat', queue.now())
+    assert taken_over(queue) == 1
+
+
+def test_a_silent_worker_is_awaited_if_redis_has_forgotten(queue):
+    """A worker that was silent for a lease when the snapshot was made may have returned after it."""
+    queue.add({'command': 'x'})
+    late = queue.now() - 3 * LEASE
+    queue.redis.hset(queue.workers, 'w3', f'{late} {{}}')
+    other_server(queue)
+    for name in ('w1', 'w2'):
+        queue.register(name, heartbeat=told(queue))
+    assert closed_for_a_lease(queue, 'w1')
+    queue.register('w3', heartbeat=told(queue))
+    assert len(queue.begin('w1')) == 1
+
+
 def test_the_only_worker_waits_for_nobody(queue):
     """A worker that is alone in the queue takes tasks at once, even from another server."""
     for name in ('w2', 'w3'):
@@ -220,7 +263,15 @@ def test_a_worker_that_stops_or_returns_is_not_new(queue):
     queue.requeue('w2')
     assert queue.register('w1')['joined'] == one
     two = queue.register('w4')['joined']
-    assert two > one and queue.entries('bell')[-1][1] == [b'why', b'joined %d' % two]
+    assert two > one and queue.entries('bell')[-1][1][:2] == [b'why', b'joined %d' % two]
+
+
+def test_each_wakeup_has_the_number_of_the_newest_worker(queue):
+    """So a worker that has missed some wakeups still hears of all new workers."""
+    newest = queue.register('w4')['joined']
+    for _ in range(20):
+        queue.gate('paused', True)
+    assert {fields[3] for _, fields in queue.entries('bell')} == {b'%d' % newest}
 
 
 def test_a_queue_without_workers_waits_for_nobody(queue):

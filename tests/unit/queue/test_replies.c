@@ -421,9 +421,11 @@ static redisReply *wakeups(const char *const *reasons, size_t count)
     for (size_t i = 0; i < count; i++) {
         (void)buffer_append_text(&built, "*2\r\n");
         resp_text(&built, "5-0");
-        (void)buffer_append_text(&built, "*2\r\n");
+        (void)buffer_append_text(&built, "*4\r\n");
         resp_text(&built, "why");
         resp_text(&built, reasons[i]);
+        resp_text(&built, "joined");
+        resp_text(&built, i == 1 ? "42" : "41");
     }
     return resp_take(&built);
 }
@@ -460,12 +462,12 @@ static void tells_the_reasons_of_a_wakeup(void **state)
     for (size_t i = 0; i < QUEUE_WAKEUPS_KEPT; i++) {
         all[i] = "due";
     }
-    wakeup = wakeup_for((const char *const[]){"joined 41", "joined 42"}, 2);
+    wakeup = wakeup_for((const char *const[]){"joined 41", "joined 42", "joined 41"}, 3);
     assert_true(wakeup.joined == 42 && !wakeup.startable && !wakeup.pause && !wakeup.cancel);
     wakeup = wakeup_for(all, QUEUE_WAKEUPS_KEPT - 1);
     assert_true(wakeup.startable && !wakeup.pause && !wakeup.cancel);
     wakeup = wakeup_for(all, QUEUE_WAKEUPS_KEPT);
-    assert_true(wakeup.startable && wakeup.pause && wakeup.cancel);
+    assert_true(wakeup.startable && wakeup.pause && wakeup.cancel && wakeup.joined == 42);
 }
 
 /* Goal: wakeups of followers are told apart, and wake nothing else. */
