@@ -43,7 +43,7 @@ def test_kill_grace_longer_than_the_lease(daemon, queue, leat):
 
 @pytest.mark.parametrize('lease', ['20s', '60s', '30m'])
 def test_raised_lease(daemon, queue, client, leat, lease):
-    """A longer lease ends no running task: the worker renews at once, and judges the former deadlines by the former
+    """A longer lease ends no running task: the worker renews at once, and judges former deadlines by the former
     lease until that is answered."""
     worker = daemon().wait_ready()
     add(queue, 'exec tail -f /dev/null')
