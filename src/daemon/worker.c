@@ -81,6 +81,12 @@ static const char *make_heartbeat(void *context)
     return text;
 }
 
+static bool has_tasks(void *context)
+{
+    struct worker *worker = context;
+    return runner_count(worker->runner) > 0 || outcomes_count(worker->outcomes) > 0;
+}
+
 static void list_tokens(void *context, struct token_list *list)
 {
     struct worker *worker = context;
@@ -425,6 +431,7 @@ static int create_parts(struct worker *worker, const struct rlimit *nofile, int6
 {
     struct worker_context *context = &worker->context;
     const struct session_events session_events = {.tokens = list_tokens,
+                                                  .has_tasks = has_tasks,
                                                   .heartbeat = make_heartbeat,
                                                   .up = on_up,
                                                   .down = on_down,

@@ -84,10 +84,13 @@ static bool is_patient(const struct session *session)
 }
 
 /* A server that does not answer until the next heartbeat counts as lost, so that there is time
- * to reconnect before the lease ends. */
+ * to reconnect before the leases end. Without tasks there is no hurry, and a large one may take
+ * Redis longer. */
 static int64_t reply_timeout_ms(const struct session *session)
 {
-    int64_t most_ms = lease_rule_heartbeat_ms(session->worker->lease_ms);
+    int64_t lease_ms = session->worker->lease_ms;
+    bool has_tasks = session->events.has_tasks(session->events.context);
+    int64_t most_ms = has_tasks ? lease_rule_heartbeat_ms(lease_ms) : lease_ms;
     int64_t timeout_ms = session->worker->config->redis.command_timeout_ms;
     for (unsigned i = is_patient(session) ? session->patience : 0; i > 0 && timeout_ms < most_ms;
          i--) {
@@ -117,8 +120,8 @@ static void be_patient(struct session *session)
     } else {
         session->patience--;
         log_text(LOG_WARNING,
-                 "Redis was busy for longer than %s, a third of the queue's lease; if this comes "
-                 "again, set a longer lease with leat conf, or lower [queue] max_task",
+                 "Redis was busy for longer than %s, which is too long for the queue's lease; if "
+                 "this comes again, set a longer lease with leat conf, or lower [queue] max_task",
                  former);
     }
 }

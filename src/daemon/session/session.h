@@ -29,6 +29,8 @@ struct session_events {
     /* Every token that the worker holds: of running tasks, of outcomes that are not settled, and of
      * entries read but not yet claimed. */
     void (*tokens)(void *context, struct token_list *list);
+    /* Whether any of them is of a task that has started. */
+    bool (*has_tasks)(void *context);
     /* The worker's heartbeat record (JSON), valid until the next call; NULL without memory. */
     const char *(*heartbeat)(void *context);
     /* Registered: commands may be sent. sent_ns: when the registration, which renews, was sent. */
@@ -81,8 +83,8 @@ const char *session_roll_call(struct session *session, struct token_list *list);
 /* The next three send worker_context's command, and return 0. If the session is not up, or memory
  * is short, they recover and return −1; the callback is not called then. */
 
-/* Sends on the command connection. Redis must answer within the config's timeout and a third of the
- * lease. */
+/* Sends on the command connection. Redis must answer within the config's timeout, and within a
+ * third of the lease while the worker has tasks, or a lease. */
 int session_send(struct session *session, connection_callback *callback, void *context);
 /* Sends on the replica-wait connection, for WAIT; Redis may take timeout_ms longer to answer. */
 int session_send_replica_wait(struct session *session, int64_t timeout_ms,

@@ -112,6 +112,21 @@ def test_claims_slower_than_the_timeout(daemon, queue, client, folder, redis_ser
         link.close()
 
 
+def test_claims_slower_than_a_third_of_the_lease(daemon, queue, folder, redis_server):
+    """A worker without tasks waits up to a lease for an answer, so a task for which Redis takes longer than a third
+    of it starts, too."""
+    link = SlowLink(folder / 'slow.sock', redis_server.socket, silence=4)
+    try:
+        one = daemon({'redis': {'socket': link.path, 'command_timeout': '1s'}, 'queue': {'lease': '9s'},
+                      'task': {'kill_grace': '1s'}}).wait_ready()
+        queue.add({'command': f'wc -c >> {folder}/out', 'payload': b'x' * MIB})
+        wait_succeeded(queue, 1, 60)
+        assert wait_file(folder / 'out').split() == [b'%d' % MIB]
+        assert 'waiting up to 8s for an answer' in one.log()
+    finally:
+        link.close()
+
+
 def test_many_large_tasks_end_together(daemon, queue, client):
     """Large tasks that a stop returns at once go back in several calls, and no outcome is refused."""
     # the stop waits for the grace, and 5 s, until Redis has taken what it returns

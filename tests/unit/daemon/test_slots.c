@@ -47,6 +47,12 @@ static void on_ended(void *context, struct attempt *attempt)
     attempt_free(attempt);
 }
 
+static bool has_none(void *context)
+{
+    (void)context;
+    return false;
+}
+
 static void list_nothing(void *context, struct token_list *list)
 {
     (void)context;
@@ -81,7 +87,7 @@ static int set_up(void **state)
         .output = {.max_line = 8192},
     };
     inherit_limits(&world->config);
-    const struct session_events session_events = {.tokens = list_nothing};
+    const struct session_events session_events = {.tokens = list_nothing, .has_tasks = has_none};
     const struct runner_events runner_events = {.ended = on_ended, .context = world};
     const struct lease_events lease_events = {.heartbeat_done = ignore_beat};
     const struct outcomes_events outcomes_events = {.settled = NULL}; /* none ever is */
