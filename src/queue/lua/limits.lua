@@ -131,7 +131,7 @@ end
 -- What these values mean for most queues, where nothing limits starts: the lease (ms), and a fencing token that is
 -- greater than all that were given. Returns nil if anything may limit them.
 function leat.unlimited(v, now_us)
-  if v[4] or v[5] or v[6] or v[7] or v[2] and leat.setting(v[2], 0, 0) * 1000 > now_us
+  if not v[1] or v[4] or v[5] or v[6] or v[7] or v[2] and leat.setting(v[2], 0, 0) * 1000 > now_us
     or v[3] and leat.setting(v[3], 0, 0) * 1000 > now_us then
     return nil
   end
@@ -142,6 +142,7 @@ end
 -- hold, outage, paused, drained); the queue's rate as every_us (nil: none) and burst. q.fence_floor gets a fencing token
 -- that is greater than all that were given.
 function leat.pause_state(q, v)
+  leat.check_lease(v[1])
   local closed_until, why = 0, ''
   if v[2] or v[3] or v[4] or v[5] or v[6] then
     closed_until, why = closed(q, leat.setting(v[2], 0, 0), leat.setting(v[3], 0, 0), v[4], v[5] or v[6])

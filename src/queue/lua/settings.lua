@@ -14,6 +14,14 @@ function leat.read_lease(q)
   return setting(redis.call('HGET', q[CONF], 'lease_ms'), MIN_LEASE_MS, DEFAULT_LEASE_MS)
 end
 
+-- Without a lease in conf, somebody has deleted the settings, and perhaps all the rest. The next registration restores
+-- them. Until then nobody knows what the lease is, so no worker gets one.
+function leat.check_lease(text)
+  if not text then
+    fail('NOGROUP the settings of the queue are gone')
+  end
+end
+
 function leat.read_max_crashes(q)
   return setting(redis.call('HGET', q[CONF], 'max_crashes'), 1, DEFAULT_MAX_CRASHES)
 end

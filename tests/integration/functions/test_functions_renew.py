@@ -266,6 +266,16 @@ def test_a_damaged_conf_falls_back_to_defaults(queue):
     assert queue.status()['conf']['lease_ms'] == b'garbage'
 
 
+@pytest.mark.parametrize('call', ['claim', 'renew'])
+def test_settings_are_deleted(queue, call):
+    """Without settings nobody knows the lease, so a worker has to register, which restores them."""
+    queue.register('w1', lease=4000)
+    queue.redis.delete(queue.conf)
+    with pytest.raises(redis.ResponseError, match='^NOGROUP the settings'):
+        getattr(queue, call)('w1')
+    assert queue.register('w1', lease=4000)['lease'] == 4000 and getattr(queue, call)('w1')['lease'] == 4000
+
+
 @pytest.mark.parametrize('args', [
     ['lease_ms', 999], ['lease_ms', 'x'], ['lease_ms'], ['max_crashes', 0], ['protocol', 2],
     ['hold_until', 0], ['x', 1], ['max_length', -1],
