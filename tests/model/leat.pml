@@ -588,7 +588,8 @@ end:
     :: atomic { is_idle(c) && state[c] == running && process[c] && deadline[c] == 0 && !calm -> send(c, renew) }
     :: atomic { is_idle(c) && awaited[c] && state[c] != named && state[c] != ended -> send(c, renew) }
     :: atomic { has_answer(c) -> take_answer(c) }
-    :: atomic { is_up(c) && broken[c] && !away -> /* the former connections are killed first: see join_start */
+    :: atomic { is_up(c) && broken[c] && !away -> /* the former connections are killed first, and a late
+         * registration is refused: see join_start and check_order */
         if
         :: state[c] == named -> forget(c)
         :: else -> skip

@@ -113,8 +113,8 @@ def test_claims_slower_than_the_timeout(daemon, queue, client, folder, redis_ser
 
 
 def test_claims_slower_than_a_third_of_the_lease(daemon, queue, folder, redis_server):
-    """A worker without tasks waits up to a lease for an answer, so a task for which Redis takes longer than a third
-    of it starts, too."""
+    """A worker without tasks waits up to a lease for an answer, so a task for which Redis takes longer than a
+    third of it starts, too."""
     link = SlowLink(folder / 'slow.sock', redis_server.socket, silence=4)
     try:
         one = daemon({'redis': {'socket': link.path, 'command_timeout': '1s'}, 'queue': {'lease': '9s'},

@@ -281,7 +281,8 @@ def test_key_of_another_type(daemon, faults, heartbeats, folder, latch, name):
 @pytest.mark.parametrize('busy', [False, True], ids=['idle', 'busy'])
 @pytest.mark.parametrize('fault', [
     ['DEL', 'emails'], ['DEL', '{emails}:go'], ['XGROUP', 'DESTROY', 'emails', 'leat'],
-    ['XGROUP', 'DESTROY', '{emails}:go', 'leat'], ['RENAME', 'emails', 'elsewhere'], ['DEL', '{emails}:conf'], ['FLUSHALL'],
+    ['XGROUP', 'DESTROY', '{emails}:go', 'leat'], ['RENAME', 'emails', 'elsewhere'],
+    ['DEL', '{emails}:conf'], ['FLUSHALL'],
 ], ids=' '.join)
 def test_stream_or_group_is_gone(daemon, queue, client, heartbeats, late, fault, busy):
     """Whatever is deleted, the groups exist again, from 0, within 2 s, and tasks that were enqueued meanwhile
