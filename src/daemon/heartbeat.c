@@ -80,12 +80,12 @@ const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t cap
         "\",\"slots\":%zu,\"capacity\":%zu,\"running\":%zu,\"state\":\"%s\",\"started_ms\":%" PRId64
         ",\"kill_grace_ms\":%" PRId64 ",\"succeeded\":%" PRIu64 ",\"retried\":%" PRIu64
         ",\"dead\":%" PRIu64 ",\"cancelled\":%" PRIu64 ",\"rate\":%.3f,\"fence\":%" PRId64
-        ",\"joined\":%" PRId64 ",\"lease_ms\":%" PRId64 ",",
+        ",\"joined\":%" PRId64 ",\"registration\":%" PRId64 ",\"lease_ms\":%" PRId64 ",",
         heartbeat->host, (long)getpid(), slots, capacity, running, state,
         heartbeat->started_wall_ms, kill_grace_ms, heartbeat->ended[VERDICT_SUCCESS],
         heartbeat->ended[VERDICT_RETRY], heartbeat->ended[VERDICT_DEAD],
         heartbeat->ended[VERDICT_CANCELLED], heartbeat->rate, heartbeat->fence, heartbeat->joined,
-        heartbeat->lease_ms);
+        heartbeat->registration, heartbeat->lease_ms);
     if (*trouble) {
         add_text(&heartbeat->text, "trouble", trouble);
     }

@@ -24,6 +24,7 @@ struct heartbeat {
     double rate;              /* ended attempts per second, smoothed */
     int64_t fence;            /* the greatest fencing token that the worker was given */
     int64_t joined;           /* the number of the newest worker that it has heard of */
+    int64_t registration;     /* the number of its last registration */
     int64_t lease_ms;         /* the longest that tasks may have; 0: Redis has not told it yet */
     struct figures figures;   /* for the next record */
     struct buffer text;

@@ -71,6 +71,7 @@ static const char *make_heartbeat(void *context)
     claim_loop_tokens(worker->claim_loop, &unclaimed);
     worker->heartbeat.fence = claim_loop_fence(worker->claim_loop);
     worker->heartbeat.joined = session_newest(worker->context.session);
+    worker->heartbeat.registration = session_registration(worker->context.session);
     worker->heartbeat.lease_ms = worker->heartbeat.joined ? lease_longest_ms(worker->lease) : 0;
     const char *text = heartbeat_text(
         &worker->heartbeat, (size_t)worker->context.config->queue.concurrency,

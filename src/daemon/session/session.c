@@ -68,7 +68,8 @@ struct session {
     connection_callback *block_callback;
     void *block_context;
     char wakeup_id[QUEUE_CURSOR_SIZE];
-    int64_t joined; /* the number of the newest worker that this one has heard of */
+    int64_t joined;       /* the number of the newest worker that this one has heard of */
+    int64_t registration; /* the number of the last one */
     enum redis_error error;
     char why[256];
 };
@@ -450,7 +451,9 @@ void session_unblock(struct session *session)
 
 static const char *on_roll_call(void *context, struct token_list *list)
 {
-    return session_roll_call(context, list);
+    struct session *session = context;
+    session->registration++;
+    return session_roll_call(session, list);
 }
 
 static int create_parts(struct session *session)
@@ -513,6 +516,11 @@ void session_left(struct session *session)
 int64_t session_newest(const struct session *session)
 {
     return session->joined;
+}
+
+int64_t session_registration(const struct session *session)
+{
+    return session->registration;
 }
 
 const struct config_redis *session_redis(const struct session *session)

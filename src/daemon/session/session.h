@@ -59,6 +59,10 @@ void session_left(struct session *session);
 /* Returns the number of the newest worker that this one has heard of at the server; 0: none. */
 int64_t session_newest(const struct session *session);
 
+/* Returns the number of the last registration that was sent, or is about to be: each has a greater
+ * one. */
+int64_t session_registration(const struct session *session);
+
 /* The server's settings: always the same struct; its content may change while the session is
  * down. */
 const struct config_redis *session_redis(const struct session *session);

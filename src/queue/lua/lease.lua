@@ -1,6 +1,7 @@
 do -- Renew and register.
 
 local FENCE_AHEAD_US = 3e14 -- ten years
+local REGISTRATION = '"registration": *(%d+)'
 
 -- The tokens that a heartbeat lists as not claimed, or nil: older workers do not list them. Then what the worker tells
 -- of the time before it registers, each 0 if it does not: the greatest fencing token that it was ever given, the
@@ -355,6 +356,15 @@ local function settings_in_force(q, args, from, to)
   return list
 end
 
+-- A session that has ended may have left a registration on its way. If that comes after the one of the next session, it
+-- does not name what the worker has claimed since.
+local function check_order(q, text)
+  local number, last = text:match(REGISTRATION), (redis.call('HGET', q[WORKERS], q.consumer) or ''):match(REGISTRATION)
+  if number and last and tonumber(number) < tonumber(last) then
+    fail('LATE a later registration of this worker came before this one')
+  end
+end
+
 -- leat_register: the first call on new connections, and after NOGROUP. Pending entries that the consumer does not
 -- name never reached it: they are requeued, and nothing is counted.
 -- KEYS: all.
@@ -368,6 +378,7 @@ end
 function leat.register(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   leat.check_types(q)
+  check_order(q, args[3] or '')
   local last_default = 4 + number_arg(args[4], 'the number of settings') * 2
   check_defaults(args, 5, last_default)
   leat.ensure_groups(q, leat.read_reclaim(q))

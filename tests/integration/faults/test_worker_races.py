@@ -18,6 +18,11 @@ def patient(base_config):
     base_config['shutdown'] = {'drain': '10ms'}
 
 
+def named(client, name):
+    """How many connections Redis has whose name ends with it."""
+    return sum(one['name'].endswith(name) for one in client.client_list())
+
+
 def lines(path):
     return path.read_text().split() if path.exists() else []
 
@@ -204,3 +209,20 @@ def test_stop_while_a_claim_s_reply_is_lost(daemon, queue, client, proxy, throug
     assert queue.pending() == [] and client.hlen(queue.running) == 0
     [task] = queue.begin('other')
     assert (task.attempt, task.crashes) == (1, 0)
+
+
+def test_a_registration_that_comes_late(daemon, queue, client, proxy, through_proxy, latch):
+    """If the network delivers a registration after that of the next session, and after a claim, it returns none of
+    the worker's tasks to the queue."""
+    through_proxy['redis']['command_timeout'] = '500ms'
+    daemon(through_proxy).wait_ready()
+    late = proxy.trap('leat_register', when='before', action='hold')
+    proxy.cut()
+    late.wait()
+    wait_until(lambda: named(client, ':command') == 2)
+    wait_blocked(client)
+    queue.add({'command': latch.command})
+    [token] = wait_until(lambda: client.hkeys(queue.running))
+    late.release()
+    wait_until(lambda: named(client, ':command') == 1)
+    assert client.hkeys(queue.running) == [token]

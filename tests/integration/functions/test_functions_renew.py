@@ -140,6 +140,18 @@ def test_register_is_strict(queue):
     assert (again.tid, again.attempt, again.crashes) == (tasks[2].tid, 1, 0)
 
 
+def test_a_late_registration_is_refused(queue):
+    """A registration that comes after a later one of the same worker, which may have claimed tasks since."""
+    queue.register('w1', heartbeat='{"registration":9}')
+    queue.register('w1', heartbeat='{"registration":10}')
+    [task] = begin(queue)
+    with pytest.raises(redis.ResponseError, match='^LATE '):
+        queue.register('w1', heartbeat='{"registration":9}')
+    assert queue.renew('w1', [task.token])['lost'] == []
+    assert queue.register('w1', [task.token], heartbeat='{"registration":11}')['lost'] == []
+    queue.register('w2', heartbeat='{"registration":1}')
+
+
 def test_register_requeues_page_by_page(queue):
     """350 unnamed entries beside 1,100 named ones are requeued in several bounded calls; the named ones stay."""
     kept, dropped = begin(queue, 1100), begin(queue, 350)
