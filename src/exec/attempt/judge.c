@@ -44,7 +44,17 @@ static bool is_ended_by_us(const struct attempt *attempt)
            cause == CAUSE_CANCELLED;
 }
 
-/* Judges a forked start. A child that did not execute its program was no attempt of the task. */
+/* Returns true if a signal of an unknown sender has ended the child before it executed its program.
+ * A guard kills it only if its start hangs. */
+static bool is_start_killed(const struct child *child, const struct spawn_failure *failure)
+{
+    enum cause cause = child->attempt.ending.cause;
+    return failure->error == 0 && (cause == CAUSE_SIGNAL || cause == CAUSE_KILLED) &&
+           !child_guard_is_taken(child);
+}
+
+/* Judges a forked start. A child that did not execute its program was no attempt of the task, unless
+ * somebody has killed it. */
 static void judge_start(struct child *child)
 {
     struct spawn_failure failure;
@@ -55,7 +65,7 @@ static void judge_start(struct child *child)
     }
     bool executed = spawn_report(child->report, &failure);
     child_note_home(child, failure.home_error);
-    if (executed) {
+    if (executed || is_start_killed(child, &failure)) {
         return;
     }
     for (size_t i = 0; i < child->count; i++) {

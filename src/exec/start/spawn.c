@@ -361,6 +361,16 @@ static bool is_without_clone3(long result)
     return result == -ENOSYS || result == -EPERM || result == -EINVAL || result == -E2BIG;
 }
 
+/* Returns true if a signal has ended the child, which has left the parent's memory, and no guard has
+ * sent it. A guard kills a child only if its start hangs. */
+static bool is_killed_by_others(const struct spawn *spawn, pid_t pid)
+{
+    siginfo_t exit = {0};
+    return waitid(P_PID, (id_t)pid, &exit, WEXITED | WNOWAIT) == 0 &&
+           (exit.si_code == CLD_KILLED || exit.si_code == CLD_DUMPED) &&
+           !(spawn->entry && guard_entry_is_taken(spawn->entry));
+}
+
 /* Starts a child that shares the parent's memory. clone3, if possible, starts it in its cgroup and
  * without a copy of the table of descriptors, most of which belong to other tasks. */
 static pid_t start_sharing(const struct spawn *spawn, struct spawn_failure *failure)
@@ -393,11 +403,11 @@ static pid_t start_sharing(const struct spawn *spawn, struct spawn_failure *fail
                                       .error = shared.error,
                                       .what = shared.what,
                                       .home_error = shared.home_error};
-    if (shared.step == SPAWN_RUNNING) {
+    if (shared.step == SPAWN_RUNNING || is_killed_by_others(spawn, (pid_t)pid)) {
         return (pid_t)pid;
     }
 
-    /* it has exited without executing a program: reap it before anybody notices */
+    /* it has ended without executing a program: reap it before anybody notices */
     while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR) {
     }
     return -1;

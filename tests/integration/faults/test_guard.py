@@ -317,6 +317,23 @@ def test_start_that_hangs(caged, queue, group, heartbeats, late):
     assert [(run.attempt, run.ended) for run in heartbeats.runs()] == [(1, True)] * 2
 
 
+@pytest.mark.parametrize('fields', [{}, {'directory': '/tmp'}])
+def test_start_that_others_kill(caged, queue, group, fields):
+    """A process that somebody kills before it executes its program, such as another task of the same user, is
+    one that was killed: its attempt counts, and the worker goes on with other tasks."""
+    worker = caged({'queue': {'lease': '60s', 'concurrency': 1}}).wait_ready()
+    add(queue, 'exit 0')
+    wait_succeeded(queue, 1)
+    (group / 'tasks/cgroup.freeze').write_text('1')
+    add(queue, 'exit 0', **fields)
+    wait_until(worker.descendants)
+    processes.send(worker.descendants()[0], signal.SIGKILL)
+    worker.wait_log('attempt 1/5 failed: killed by SIGKILL')
+    (group / 'tasks/cgroup.freeze').write_text('0')
+    wait_succeeded(queue, 2)
+    assert 'this host cannot run tasks' not in worker.log() and queue.counter('released') == 0
+
+
 # ---- processes that escape
 
 def survivors_of(folder):
