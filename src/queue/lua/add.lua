@@ -121,9 +121,14 @@ local function fields_of(object, index)
   if type(object) ~= 'table' or object[1] ~= nil then
     refuse(index, 'not an object; give one such as {"command": "make thumbs"}')
   end
-  local names, fields = {}, {}
+  local names, fields, number = {}, {}, 0
   for name in pairs(object) do
-    names[#names + 1] = name
+    number = number + 1
+    -- delay and at are no fields of the task; to sort a million names takes seconds
+    if number > MAX_FIELDS + 2 then
+      leat.refuse_count(index)
+    end
+    names[number] = name
   end
   table.sort(names)
   for i, name in ipairs(names) do

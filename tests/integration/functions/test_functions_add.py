@@ -7,7 +7,7 @@ import redis
 from harness.queue import Queue, pairs
 from harness.servers import replicated
 
-MAX_TASKS, MAX_JSON = 10000, 32 * 1024 * 1024
+MAX_TASKS, MAX_JSON, MAX_FIELDS = 10000, 32 * 1024 * 1024, 1000
 
 
 def dump(client):
@@ -216,6 +216,15 @@ def test_no_more_json_than_a_call_takes(queue, refused):
     text = '[' + '{},' * (MAX_JSON // 3) + '{}]'
     refused(f'{len(text)} bytes of JSON in one call; give at most {MAX_JSON}', text, many=True)
     assert queue.entries('stream') == []
+
+
+def test_fields_are_counted_first(queue, refused):
+    """Redis stands still while it sorts and checks fields, for a second or more if they are 300,000, so a call counts
+    them before that. A time is no field of the task."""
+    many = {f'F{i}': 'x' for i in range(MAX_FIELDS)}
+    assert add_json(queue, {**many, 'delay': '1h'})[0][0] == 'new'
+    refused('task 1: wrong number of fields', json.dumps([{**many, 'delay': '1h', 'command': 'x'}]), many=True)
+    refused('task 1: wrong number of fields', json.dumps([{**many, 'A': [], 'B': [], 'C': []}]), many=True)
 
 
 def test_a_large_payload(queue):
