@@ -37,6 +37,7 @@
 #include "exec/start/identity.h"
 
 #define STATUS_PERIOD_S 1.0
+#define RELOAD_PERIOD_S 0.2 /* tasks of leatd's user can ask for reloads without end */
 #define ALIVE_SHARE 3 /* one part in this many of the watchdog's time */
 
 struct daemon {
@@ -59,6 +60,8 @@ struct daemon {
     struct signals signals;
     ev_prepare turn;
     struct timer status;
+    struct timer reload_pause; /* runs after a reload */
+    bool reload_asked;         /* during that pause */
 };
 
 /* ---- start ---- */
@@ -386,6 +389,24 @@ static void on_reload(void *context)
     }
 }
 
+/* Reloads now, or at the end of the pause after the last reload. */
+static void ask_reload(struct daemon *daemon)
+{
+    daemon->reload_asked = timer_runs(&daemon->reload_pause);
+    if (!daemon->reload_asked) {
+        timer_start_s(&daemon->reload_pause, RELOAD_PERIOD_S);
+        on_reload(daemon);
+    }
+}
+
+static void on_reload_pause_over(void *context)
+{
+    struct daemon *daemon = context;
+    if (daemon->reload_asked) {
+        ask_reload(daemon);
+    }
+}
+
 static void on_signal(void *context, const struct signalfd_siginfo *got)
 {
     struct daemon *daemon = context;
@@ -395,7 +416,7 @@ static void on_signal(void *context, const struct signalfd_siginfo *got)
         return;
     case SIGHUP:
         if (daemon->worker) {
-            on_reload(daemon);
+            ask_reload(daemon);
         }
         return;
     default:
@@ -461,6 +482,7 @@ static void run_loop(struct daemon *daemon)
 {
     ev_prepare_init(&daemon->turn, on_turn);
     timer_init(&daemon->status, daemon->loop, NULL, NULL); /* the turn looks for changes */
+    timer_init(&daemon->reload_pause, daemon->loop, on_reload_pause_over, daemon);
     daemon->turn.data = daemon;
     ev_prepare_start(daemon->loop, &daemon->turn);
     worker_start(daemon->worker);
@@ -469,6 +491,7 @@ static void run_loop(struct daemon *daemon)
     }
     ev_prepare_stop(daemon->loop, &daemon->turn);
     timer_stop(&daemon->status);
+    timer_stop(&daemon->reload_pause);
 }
 
 static void on_await(void *context)

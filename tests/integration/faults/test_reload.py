@@ -2,11 +2,13 @@
 import os
 import re
 import subprocess
+import time
 
 import pytest
 
 from harness.daemon import program, write_config
 from harness.polling import wait_until
+from harness.processes import takes_signals
 from harness.queue import Queue
 from harness.short_leases import pass_time, wait_blocked
 from harness.tasks import open_files, wait_file, wait_letters, wait_succeeded
@@ -477,6 +479,22 @@ def test_an_address_before_the_first_answer(daemon, redis_server, redis_servers,
     worker.wait_log('no session with Redis')
     reload(worker, changed(worker, redis={'socket': redis_server.socket}))
     worker.wait_ready()
+
+
+def test_flood_of_reloads(daemon, queue):
+    """Somebody who asks for reloads without end, such as a task of the same user, gets five a second and no record
+    for each. The last one that was asked for takes place."""
+    worker = daemon().wait_ready()
+    began = time.monotonic()
+    for _ in range(300):
+        worker.reload()
+        wait_until(lambda: takes_signals(worker.pid))
+    worker.config_path.write_text(BROKEN)
+    worker.reload()
+    worker.wait_log('configuration not reloaded')
+    assert worker.log().count('configuration reloaded') <= (time.monotonic() - began) * 5 + 1
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 1)
 
 
 def test_many_reloads(daemon, queue):

@@ -1,12 +1,11 @@
 """Attempts to break upgrades in place, by a new program and by tasks: the table in RIGHTS of leatd(8)."""
 import os
-import re
 import time
-from pathlib import Path
 
 import pytest
 
 from harness.polling import wait_until
+from harness.processes import takes_signals
 from harness.upgrades import Service, alive
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -53,12 +52,6 @@ def test_hostile_program(service, queue):
     queue.add({'command': 'true'})
     wait_until(lambda: queue.counter('succeeded') == 1, message=service.daemon.log)
     assert alive(service.main)
-
-
-def takes_signals(pid):
-    """Whether the process has taken all signals that it was sent."""
-    status = Path(f'/proc/{pid}/status').read_text()
-    return all(int(mask, 16) == 0 for mask in re.findall(r'^(?:Sig|Shd)Pnd:\s+(\w+)$', status, re.M))
 
 
 def test_flood_of_requests(service, queue):

@@ -68,6 +68,12 @@ def waits(pid):
     return int(re.search(r'^voluntary_ctxt_switches:\s*(\d+)', text, re.MULTILINE)[1])
 
 
+def takes_signals(pid):
+    """Whether the process has taken all signals that it was sent."""
+    status = Path(f'/proc/{pid}/status').read_text()
+    return all(int(mask, 16) == 0 for mask in re.findall(r'^(?:Sig|Shd)Pnd:\s+(\w+)$', status, re.M))
+
+
 def arguments(pid, of='cmdline'):
     """Its command line, or with 'environ' its environment; [] if the process is gone."""
     try:
