@@ -20,7 +20,7 @@
 --
 -- Every reply is an array that begins with PROTOCOL, except those of leat_add and leat_add_many. Errors begin with
 -- a word: REFUSED (the caller's task is wrong), FULL (length limit), FOREIGN (the stream belongs to another
--- program), NOGROUP (call leat_register), BADARG, TRYAGAIN.
+-- program), NOGROUP (call leat_register), LATE (a later registration came first), BADARG, TRYAGAIN.
 --
 -- A step is safe to stop at any line, unless its description says otherwise: Redis runs a call as a whole, and a
 -- refused write is undone. If Redis dies in the middle of a call, neither its file nor its replicas have a part of
