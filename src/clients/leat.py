@@ -429,8 +429,13 @@ class Exit(Exception):
         self.status = int(status)
 
 
-def _moment(seconds: Optional[float]) -> Optional[datetime]:
-    return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
+def _moment(seconds: float) -> datetime:
+    """The last moment of the year 9999 stands for later ones: a producer that chooses the id of an entry chooses its
+    time."""
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return datetime.max.replace(tzinfo=timezone.utc)
 
 
 def _attempt(line: bytes) -> Tuple[int, Attempt]:
@@ -444,8 +449,8 @@ def _attempt(line: bytes) -> Tuple[int, Attempt]:
     payload = coded.pop('payload', None) or fields.pop('payload', '').encode()
     fields.update((name, os.fsdecode(value)) for name, value in coded.items())
     return index, Attempt(record['tid'], record.get('id'), record['attempt'], record['max_attempts'],
-                          record['fence'], datetime.fromtimestamp(record['enqueued_at'], timezone.utc),
-                          _moment(record.get('deadline')), payload, fields)
+                          record['fence'], _moment(record['enqueued_at']),
+                          _moment(record['deadline']) if 'deadline' in record else None, payload, fields)
 
 
 def _failure(error: BaseException) -> str:

@@ -121,6 +121,16 @@ def test_a_status_of_a_signal(daemon, queue, handler):
     assert letter.reason.startswith('RangeError: ' if kind == 'node' else 'ValueError: ')
 
 
+def test_a_task_from_the_future(daemon, queue, handler):
+    """A producer that chooses the id of its entry chooses the time of this task and of all later ones. One beyond
+    the year 9999, which Python's times cannot hold, ends no process: the function gets the task."""
+    command, _ = handler
+    worker = daemon(resident(command)).wait_ready()
+    queue.redis.xadd(queue.stream, {'payload': 'one', 'SIZE': '1'}, id='300000000000000-0')
+    letter, = wait_letters(queue)
+    assert letter.cause == 'reported', worker.log()
+
+
 def test_attempts_that_asyncio_ends(daemon, queue):
     """An attempt fails that has waited for something that was cancelled. One that cannot be reported ends the
     process. Neither waits for its timeout."""
