@@ -199,6 +199,8 @@ int task_cgroup_prepare(struct task_cgroup *task_cgroup, const struct bounds *bo
     if (missing || task_cgroup->dirty || has_groups_below(task_cgroup) ||
         hides_peaks(task_cgroup)) {
         task_cgroup->dirty = true; /* make() clears it */
+        /* a task of leatd's user may have frozen the cgroups of all tasks */
+        (void)control_file_write(task_cgroup->parent, "cgroup.freeze", "0");
         if (drop(task_cgroup) < 0 || make(task_cgroup) < 0) {
             return -1;
         }

@@ -233,9 +233,10 @@ def test_tasks_beside_each_other(caged, queue, folder, latch):
     'mkdir -p {0}/' + '/'.join(['deep'] * 60),
     '! mkdir $(seq -f {0}/%g 300) 2> /dev/null',  # this many are refused
     'echo 1 > {0}/cgroup.freeze',
+    'echo 1 > {0}/../cgroup.freeze',
     'echo 1 > {0}/cgroup.kill',
     f'setsid setsid {STAYS} > /dev/null 2>&1 &',
-], ids=['moved', 'made deep groups', 'made many groups', 'froze', 'killed', 'left a process'])
+], ids=['moved', 'made deep groups', 'made many groups', 'froze', 'froze all', 'killed', 'left a process'])
 def test_next_task_finds_a_clean_group(caged, queue, group, folder, damage):
     """Whatever a task has done to its cgroup, the next one runs in one that is like new."""
     caged({**ONE, 'retry': {'max_attempts': 1}}).wait_ready()
