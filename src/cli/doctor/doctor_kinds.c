@@ -25,8 +25,7 @@ static const struct doctor_kind kinds[] = {
      "tasks that ended may run again.",
      NULL,
      "See the log of Redis. The user default must have all rights, also if it is off; leat.acl "
-     "shows "
-     "how.",
+     "shows how. A restart of Redis without errors, or CONFIG RESETSTAT, ends this finding.",
      false},
     {"no-info", "INFO is not allowed", "Persistence could not be checked.", NULL,
      "Allow this user to run INFO.", true},
@@ -76,8 +75,9 @@ static const struct doctor_kind kinds[] = {
      "A producer chose the greatest possible id for an entry. Redis refuses every entry after it.",
      "creates the stream again, once it is empty",
      "Wait until workers have run its tasks, or cancel them.", false},
-    {"conf", "an invalid shared setting", "The default is used, or none.", NULL,
-     "Set it with leat conf.", false},
+    {"conf", "an invalid shared setting", "The default is used, or none.",
+     "removes it, if it is a number that only leat sets",
+     "Set it with leat conf; for protocol, upgrade leat on this host.", false},
     {"consumer", "a consumer whose worker is gone",
      "Its pending tasks do not run until another worker takes them over.",
      "requeues its tasks (a claimed one counts as a crash), then removes it",

@@ -15,8 +15,9 @@ local FIGURES = { -- numbers in stats, besides those of view.lua and 't:LANE'
   tids = true, retrying = true, clock = true, clock_strict = true, stream_tag = true, swept = true, tat = true,
   turn = true, dead_warned = true, lists_sought = true,
 }
--- Numbers in conf, besides its settings.
+-- Numbers in conf, besides its settings: leat's own, which nobody can set.
 local NUMBERS = { hold_until = true, outage_until = true, floor_ms = true, floor_until = true, fence = true }
+leat.conf_numbers = NUMBERS
 
 local checks = {} -- kind → function(q, subject) → what is wrong, or nil
 leat.checks = checks
@@ -442,7 +443,7 @@ function parts.start(q)
   leat.check_types(q)
   local known = redis.call('HGET', q[CONF], 'group')
   for name in pairs(leat.groups_of(q[STREAM])) do
-    if name ~= q.group then
+    if name ~= q.group and name ~= known then
       note_plainly(q, 'foreign', name, 'reads ' .. q[STREAM])
       q.stops = true
     end

@@ -263,8 +263,10 @@ function leat.ensure_groups(q, lease)
   local groups = leat.groups_of(q[STREAM])
   for name in pairs(groups) do
     if name ~= q.group then
+      local is_known = redis.call('HGET', q[CONF], 'group') == name
       fail('FOREIGN the stream ' .. q[STREAM] .. ' is read by another group, ' .. name
-        .. ': leat deletes finished entries, so it needs a stream of its own')
+        .. (is_known and ', to which this queue belongs: correct [queue] group'
+          or ': leat deletes finished entries, so it needs a stream of its own'))
     end
   end
   local missing = {}

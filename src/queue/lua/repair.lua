@@ -171,6 +171,15 @@ end
 
 repairs.counter = dropping(STATS)
 
+-- A number of leat's own that is none counts as none already. Settings are for people.
+local drop_number = dropping(CONF)
+function repairs.conf(q, name)
+  if not leat.conf_numbers[name] then
+    return 'left it has to be repaired by hand'
+  end
+  drop_number(q, name)
+end
+
 function repairs.unreadable(q, token)
   local task = fetch(q, token)
   leat.refuse(q, task, leat.misfit(task))

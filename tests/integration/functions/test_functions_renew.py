@@ -2,6 +2,8 @@
 import pytest
 import redis
 
+from harness.queue import Queue
+
 
 @pytest.fixture(autouse=True)
 def worker(queue):
@@ -181,6 +183,12 @@ def test_a_foreign_stream_is_left_alone(queue, client):
     with pytest.raises(redis.ResponseError, match='^FOREIGN the stream emails .* others'):
         queue.register('w1')
     assert {key: client.dump(key) for key in client.keys()} == before
+
+
+def test_a_queue_of_another_group_is_named_so(queue):
+    """If the configuration names another group than the queue has, the message says that this is the fault."""
+    with pytest.raises(redis.ResponseError, match='^FOREIGN .* group, leat, .* this queue .*: correct '):
+        Queue(queue.redis, group='mine').register('w2')
 
 
 def test_the_group_is_made_from_zero(queue, client):

@@ -177,6 +177,16 @@ def make_figures(queue):
     queue.redis.hset(queue.stats, mapping={'tids': 'x', 'clock': 'nan', 'swept': '', 'succeeded': '1 2'})
 
 
+def make_numbers(queue):
+    queue.register('w1')
+    queue.redis.hset(queue.conf, mapping={
+        'hold_until': 'soon', 'fence': '-1', 'floor_ms': '', 'outage_until': '1.5'})
+
+
+def no_numbers(queue, _):
+    assert not {b'hold_until', b'fence', b'floor_ms', b'outage_until'} & set(queue.redis.hkeys(queue.conf))
+
+
 def make_unreadable(queue):
     queue.register('w1')
     queue.redis.xadd(queue.go, {'command': 'true', 'leat.tid': NO_TASK, 'leat.fence': 'nan', 'leat.fields': '1'})
@@ -450,6 +460,7 @@ CASES = {
     'lane not counted': ('lane-count', make_lane_uncounted, is_counted),
     'lane counted in words': ('lane-count', make_lane_count_text, nothing_left),
     'figures in words': ('counter', make_figures, nothing_left),
+    'own numbers in words': ('conf', make_numbers, no_numbers),
     'entry unreadable': ('unreadable', make_unreadable, is_damaged_letter),
     'greatest id given': ('exhausted', make_exhausted, takes_tasks),
     'never due': ('delayed', make_never_due, runs_again),
