@@ -238,7 +238,8 @@ static int run(struct cli *cli, int argc, char **argv)
         return status;
     }
     if (optind + 1 != argc) {
-        return cli_usage(cli, "missing operand: give the name of one queue");
+        return cli_usage(cli, optind < argc ? "give only one queue"
+                                            : "missing operand: give the name of one queue");
     }
     if (!cli->source.queue && (queues_is_open(cli) || !queues_reads_file(cli))) {
         cli->source.queue = argv[optind];

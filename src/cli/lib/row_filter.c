@@ -101,5 +101,6 @@ int row_filter_check_cause(const struct cli *cli, const struct cli_option *optio
         }
     }
     cli_suggest(cause, causes, sizeof causes / sizeof *causes, hint, sizeof hint);
-    return cli_usage(cli, "--cause: unknown cause %s%s%s", cause, *hint ? ";" : "", hint);
+    return cli_usage(cli, "--cause: unknown cause %s;%s", cause,
+                     *hint ? hint : " CAUSES in leatd(8) lists them");
 }

@@ -62,6 +62,8 @@ def test_help_and_version():
     (['dead', 'show', '--all', '--limit', '5'], '--limit is only for list and --dry-run'),
     (['dead', 'retry', '--payload', '1-0'], '--payload is only for show'),
     (['dead', 'retyr'], 'did you mean retry?'),
+    (['dead', 'list', '--cause', 'zzzzzz'], 'unknown cause zzzzzz; CAUSES in leatd(8) lists them; see'),
+    (['destroy', 'a', 'b'], 'destroy: give only one queue; see'),
     (['dead'], 'list, show, retry or drop'),
     (['conf', 'leas', '60s'], 'did you mean lease?'),
     (['conf', 'lease', '5ms'], "lease: invalid duration '5ms'; use one from 1s to 1d, such as 30s"),
