@@ -129,8 +129,9 @@ static void be_patient(struct session *session)
 
 /* ---- failing and trying again ---- */
 
-/* Only a session that was up can have commands in flight. So the client ids of the last such
- * session are kept until another session is up. */
+/* The client ids of the last session that was up are kept until another one is, so that none of its
+ * commands comes late. A session that was not up can only have sent a registration: Redis refuses
+ * one that comes late. */
 static void close_all(struct session *session, bool was_up)
 {
     for (int i = 0; i < CONNECTIONS; i++) {
