@@ -430,8 +430,8 @@ class Exit(Exception):
 
 
 def _moment(seconds: float) -> datetime:
-    """The last moment of the year 9999 stands for later ones: a producer that chooses the id of an entry chooses its
-    time."""
+    """The last moment of the year 9999 stands for later ones: a producer that chooses the id of an entry chooses
+    its time."""
     try:
         return datetime.fromtimestamp(seconds, timezone.utc)
     except (ValueError, OverflowError, OSError):

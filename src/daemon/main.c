@@ -38,7 +38,7 @@
 
 #define STATUS_PERIOD_S 1.0
 #define RELOAD_PERIOD_S 0.2 /* tasks of leatd's user can ask for reloads without end */
-#define ALIVE_SHARE 3 /* one part in this many of the watchdog's time */
+#define ALIVE_SHARE 3       /* one part in this many of the watchdog's time */
 
 struct daemon {
     struct ev_loop *loop;

@@ -53,8 +53,8 @@ static bool is_start_killed(const struct child *child, const struct spawn_failur
            !child_guard_is_taken(child);
 }
 
-/* Judges a forked start. A child that did not execute its program was no attempt of the task, unless
- * somebody has killed it. */
+/* Judges a forked start. A child that did not execute its program was no attempt of the task,
+ * unless somebody has killed it. */
 static void judge_start(struct child *child)
 {
     struct spawn_failure failure;

@@ -361,8 +361,8 @@ static bool is_without_clone3(long result)
     return result == -ENOSYS || result == -EPERM || result == -EINVAL || result == -E2BIG;
 }
 
-/* Returns true if a signal has ended the child, which has left the parent's memory, and no guard has
- * sent it. A guard kills a child only if its start hangs. */
+/* Returns true if a signal has ended the child, which has left the parent's memory, and no guard
+ * has sent it. A guard kills a child only if its start hangs. */
 static bool is_killed_by_others(const struct spawn *spawn, pid_t pid)
 {
     siginfo_t exit = {0};

@@ -77,8 +77,8 @@ struct spawn {
 uint64_t spawn_signals(void);
 
 /* Starts the process. Returns its pid, or -1; *failure says how far it came. If spawn->may_hang is
- * set, *report is a descriptor for spawn_report, which the caller closes; otherwise -1. A child that
- * somebody killed before it executed its program counts as started, and has ended. */
+ * set, *report is a descriptor for spawn_report, which the caller closes; otherwise -1. A child
+ * that somebody killed before it executed its program counts as started, and has ended. */
 pid_t spawn_start(const struct spawn *spawn, int *report, struct spawn_failure *failure);
 
 /* Sets *failure to how far a forked child came. To be called after it has exited. Returns true if

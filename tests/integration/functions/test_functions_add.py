@@ -219,8 +219,8 @@ def test_no_more_json_than_a_call_takes(queue, refused):
 
 
 def test_fields_are_counted_first(queue, refused):
-    """Redis stands still while it sorts and checks fields, for a second or more if they are 300,000, so a call counts
-    them before that. A time is no field of the task."""
+    """Redis stands still while it sorts and checks fields, for a second or more if they are 300,000, so a call
+    counts them before that. A time is no field of the task."""
     many = {f'F{i}': 'x' for i in range(MAX_FIELDS)}
     assert add_json(queue, {**many, 'delay': '1h'})[0][0] == 'new'
     refused('task 1: wrong number of fields', json.dumps([{**many, 'delay': '1h', 'command': 'x'}]), many=True)
