@@ -122,7 +122,7 @@ def test_claims_slower_than_a_third_of_the_lease(daemon, queue, folder, redis_se
         queue.add({'command': f'wc -c >> {folder}/out', 'payload': b'x' * MIB})
         wait_succeeded(queue, 1, 60)
         assert wait_file(folder / 'out').split() == [b'%d' % MIB]
-        assert 'waiting up to 8s for an answer' in one.log()
+        assert 'waiting up to 4s for an answer' in one.log()
     finally:
         link.close()
 
