@@ -92,16 +92,22 @@ def test_a_transfer_longer_than_the_timeout(daemon, queue, client, slow_link, fo
     assert 'no session' not in one.log()
 
 
+def run_large_task(daemon, queue, folder, link, lease, grace):
+    """A worker behind the link, with a short command_timeout, runs a large task once. Returns the worker."""
+    one = daemon({'redis': {'socket': link.path, 'command_timeout': '1s'}, 'queue': {'lease': lease},
+                  'task': {'kill_grace': grace}}).wait_ready()
+    queue.add({'command': f'wc -c >> {folder}/out', 'payload': b'x' * MIB})
+    wait_succeeded(queue, 1, 60)
+    assert wait_file(folder / 'out').split() == [b'%d' % MIB]
+    return one
+
+
 def test_claims_slower_than_the_timeout(daemon, queue, client, folder, redis_server):
     """A claim for which Redis takes longer than command_timeout gets more time, until it is answered. A Redis that
     hangs is still noticed."""
     link = SlowLink(folder / 'slow.sock', redis_server.socket, silence=3)
     try:
-        one = daemon({'redis': {'socket': link.path, 'command_timeout': '1s'}, 'queue': {'lease': '20s'},
-                      'task': {'kill_grace': '2s'}}).wait_ready()
-        queue.add({'command': f'wc -c >> {folder}/out', 'payload': b'x' * MIB})
-        wait_succeeded(queue, 1, 60)
-        assert wait_file(folder / 'out').split() == [b'%d' % MIB]
+        one = run_large_task(daemon, queue, folder, link, lease='20s', grace='2s')
         assert 'Redis was busy for longer than 2s: from now on, waiting up to 4s' in one.log()
         wait_blocked(client)
         losses = one.log().count('no session with Redis')
@@ -117,11 +123,7 @@ def test_claims_slower_than_a_third_of_the_lease(daemon, queue, folder, redis_se
     third of it starts, too."""
     link = SlowLink(folder / 'slow.sock', redis_server.socket, silence=4)
     try:
-        one = daemon({'redis': {'socket': link.path, 'command_timeout': '1s'}, 'queue': {'lease': '9s'},
-                      'task': {'kill_grace': '1s'}}).wait_ready()
-        queue.add({'command': f'wc -c >> {folder}/out', 'payload': b'x' * MIB})
-        wait_succeeded(queue, 1, 60)
-        assert wait_file(folder / 'out').split() == [b'%d' % MIB]
+        one = run_large_task(daemon, queue, folder, link, lease='9s', grace='1s')
         assert 'waiting up to 4s for an answer' in one.log()
     finally:
         link.close()
