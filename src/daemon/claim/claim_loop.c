@@ -282,7 +282,10 @@ static void turn_idle(struct claim_loop *claim_loop, bool may_claim)
     size_t ahead = claim_loop->backlog ? slots_ahead(claim_loop->slots) : 0;
     put_back_tokens(claim_loop, room); /* a read may bring too many, or room has shrunk */
     if (claim_loop->token_count > 0) {
-        claim(claim_loop, claim_loop->deferred ? 0 : room - claim_loop->token_count);
+        /* if the read had to wait, there is most likely no other task: then the short claim of just
+         * the named one, and the next read finds what else has come */
+        bool only_named = claim_loop->deferred || claim_loop->waited;
+        claim(claim_loop, only_named ? 0 : room - claim_loop->token_count);
     } else if (room + ahead > 0 && claim_loop->scheduled) {
         claim(claim_loop, room + ahead);
     } else if (room > 0) {

@@ -185,8 +185,7 @@ end
 -- Safe to stop: it only extends leases. If somebody has deleted records or names of tasks that run, it restores them.
 function leat.renew(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
-  leat.check_lease(redis.call('HGET', q[CONF], 'lease_ms'))
-  local lease = leat.read_lease(q)
+  local lease = leat.known_lease(redis.call('HGET', q[CONF], 'lease_ms'))
   q.ended = {}
   local lost, cancelled, returned = beat(q, lease, rest(args, 4), args[3])
   if #lost > 0 then

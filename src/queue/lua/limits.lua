@@ -135,14 +135,14 @@ function leat.unlimited(v, now_us)
     or v[3] and leat.setting(v[3], 0, 0) * 1000 > now_us then
     return nil
   end
-  return leat.setting(v[1], MIN_LEASE_MS, DEFAULT_LEASE_MS), v[8] and leat.setting(v[8], 0, 0) or 0
+  return leat.known_lease(v[1]), v[8] and leat.setting(v[8], 0, 0) or 0
 end
 
 -- What they mean for all queues: the lease (ms); until when this worker may start nothing (ms; 0: it may) and why ('',
 -- hold, outage, paused, drained); the queue's rate as every_us (nil: none) and burst. q.fence_floor gets a fencing token
 -- that is greater than all that were given.
 function leat.pause_state(q, v)
-  leat.check_lease(v[1])
+  local lease = leat.known_lease(v[1])
   local closed_until, why = 0, ''
   if v[2] or v[3] or v[4] or v[5] or v[6] then
     closed_until, why = closed(q, leat.setting(v[2], 0, 0), leat.setting(v[3], 0, 0), v[4], v[5] or v[6])
@@ -153,7 +153,7 @@ function leat.pause_state(q, v)
   q.sizes = v[9] and leat.setting(v[9], 0, 0) or 0
   local every_us = v[7] and leat.interval_us(v[7])
   local burst = every_us and leat.setting(redis.call('HGET', q[CONF], 'burst'), 1, DEFAULT_BURST)
-  return leat.setting(v[1], MIN_LEASE_MS, DEFAULT_LEASE_MS), closed_until, why, every_us or nil, burst
+  return lease, closed_until, why, every_us or nil, burst
 end
 
 end

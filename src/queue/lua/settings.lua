@@ -14,12 +14,13 @@ function leat.read_lease(q)
   return setting(redis.call('HGET', q[CONF], 'lease_ms'), MIN_LEASE_MS, DEFAULT_LEASE_MS)
 end
 
--- Without a lease in conf, somebody has deleted the settings, and perhaps all the rest. The next registration restores
--- them. Until then nobody knows what the lease is, so no worker gets one.
-function leat.check_lease(text)
+-- The lease (ms) that workers are told, of its text in conf. Without one, somebody has deleted the settings, and perhaps
+-- all the rest. The next registration restores them. Until then nobody knows what the lease is, so no worker gets one.
+function leat.known_lease(text)
   if not text then
     fail('NOGROUP the settings of the queue are gone')
   end
+  return setting(text, MIN_LEASE_MS, DEFAULT_LEASE_MS)
 end
 
 function leat.read_max_crashes(q)
