@@ -335,3 +335,16 @@ def test_idle_daemon_sleeps(daemon, queue, client, base_config):
     assert cpu_share(worker.pid, 4) < 0.004
     # a heartbeat each 20 s, a scan each 15 s
     assert wakeups(worker.pid) - before <= 3
+
+
+def test_an_idle_worker_reads_once_for_a_task(daemon, queue, client):
+    """Tasks that come one by one to a worker with free slots cost one blocking read each: the claim does not look
+    for others, which the next read finds."""
+    daemon({'queue': {'concurrency': 2}}).wait_ready()
+    wait_blocked(client)
+    client.config_resetstat()
+    for _ in range(ROUNDS):
+        queue.add({'command': '/bin/true'})
+        wait_empty(queue)
+        wait_blocked(client)
+    assert client.info('commandstats')['cmdstat_xreadgroup']['calls'] <= 2 * ROUNDS
