@@ -178,12 +178,14 @@ class Facts:
     def _faults(self):
         """[(begin, end of its effects, w, kind)]; kills by tasks are among them."""
         ends = {event['id']: event['t'] for event in self.of['healed']}
-        latest = self.of['heal'][0]['t'] if self.of['heal'] else self.final['t']
+        healed = self.of['heal'][0]['t'] if self.of['heal'] else self.final['t']
         found = []
         for event in self.of['fault']:
             if event['kind'] in NO_FAULT:
                 continue
-            found.append((event['t'], ends.get(event['id'], latest), event['w'], event['kind']))
+            # in the end, each worker is asked to stop; if the queue has not drained, it has tasks then
+            end = ends.get(event['id'], max(healed, event['t']))
+            found.append((event['t'], end, event['w'], event['kind']))
         for event in self.of['kill']:
             found.append((event['t'], event['t'], self.index_of.get(event['code'], -1), 'killer'))
         # effects of a fault, such as a lease that expires, end this much later

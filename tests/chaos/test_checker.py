@@ -707,6 +707,17 @@ def test_i2_lie(made, ordered):
     assert made.found(succeeded=2) == ([] if ordered else [('I2', 1)])
 
 
+def test_i2_lie_in_the_end(made):
+    """The same if the worker is asked to stop at the end of the run, long after the last fault."""
+    made.enqueue(63, 1)
+    made.claim(64, 1)
+    made.run(64.01, 1, code=None)
+    made.say(64.03, 'fault', id=-1, kind='term', w=0)
+    made.say(64.05, 'lie', n=1, task='1-0', attempt=1, fence=1, worker=f'h:{PID}:x', pid=made.pid, code=0)
+    made.finish(64.1, 1)
+    assert made.found(drained=False) == [('I1', -1)]
+
+
 def test_i8_outlive_the_worker(made):
     """Processes are left when all workers have ended."""
     made.say(95, 'stopped', processes=[77])
