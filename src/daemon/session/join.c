@@ -17,13 +17,21 @@
 #include "queue/replies.h"
 #include "redis/server_command.h"
 
+#define FORMER_MOST 8 /* servers at which former connections are remembered */
+
+/* The connections of a session that is over. */
+struct former {
+    char run_id[48]; /* of the server; "": none */
+    int64_t clients[JOIN_CLIENTS];
+};
+
 struct join {
     struct worker_context *worker;
     struct connection *connection;
     struct join_events events;
     int64_t register_sent_ns;
-    const int64_t *old_clients; /* the owner's */
-    size_t old_count;
+    struct former former[FORMER_MOST];
+    size_t next_former; /* the oldest of them */
     int64_t timeout_ms;
     char run_id[48];      /* of the server */
     char replid[48];      /* of its data */
@@ -76,6 +84,16 @@ static void warn_of_overrides(const struct config *config, const struct queue_re
     buffer_free(&differences);
 }
 
+/* They were killed before the registration. */
+static void forget_former(struct join *join)
+{
+    for (size_t i = 0; i < FORMER_MOST; i++) {
+        if (strcmp(join->former[i].run_id, join->run_id) == 0) {
+            join->former[i].run_id[0] = '\0';
+        }
+    }
+}
+
 static void on_registered(void *context, const struct redisReply *reply)
 {
     struct join *join = context;
@@ -86,6 +104,7 @@ static void on_registered(void *context, const struct redisReply *reply)
     if (answer.more) {
         send_register(join);
     } else {
+        forget_former(join);
         memcpy(join->old_run_id, join->run_id, sizeof join->old_run_id);
         warn_of_overrides(join->worker->config, &answer);
         join->events.joined(join->events.context, &answer, join->register_sent_ns);
@@ -202,17 +221,25 @@ static void warn_about_moves(struct join *join, const struct server_info *server
 /* Commands that former connections sent, and that the server has not read yet, must not run after
  * the registration. If the ACL forbids CLIENT KILL, leases still protect the tasks. A server that
  * was restarted, or another server, has given the client ids to other clients. */
-static void kill_clients(struct join *join, const struct server_info *server)
+static void kill_clients(struct join *join)
+{
+    for (size_t i = 0; i < FORMER_MOST; i++) {
+        const struct former *former = &join->former[i];
+        bool is_here = *former->run_id && strcmp(former->run_id, join->run_id) == 0;
+        for (size_t k = 0; is_here && k < JOIN_CLIENTS; k++) {
+            if (former->clients[k] >= 0) {
+                server_kill_client(&join->worker->command, former->clients[k]);
+                send_command(join, NULL);
+            }
+        }
+    }
+}
+
+static void note_server(struct join *join, const struct server_info *server)
 {
     join->same = strcmp(server->run_id, join->old_run_id) == 0;
     memcpy(join->run_id, server->run_id, sizeof join->run_id);
     memcpy(join->replid, server->replid, sizeof join->replid);
-    for (size_t i = 0; join->same && i < join->old_count; i++) {
-        if (join->old_clients[i] >= 0) {
-            server_kill_client(&join->worker->command, join->old_clients[i]);
-            send_command(join, NULL);
-        }
-    }
 }
 
 static void on_info(void *context, const struct redisReply *reply)
@@ -233,7 +260,8 @@ static void on_info(void *context, const struct redisReply *reply)
     } else if (!server.is_master) {
         fail(join, REDIS_ERROR_ROLE, "this Redis is a replica");
     } else {
-        kill_clients(join, &server);
+        note_server(join, &server);
+        kill_clients(join);
         warn_about(join, &server);
         warn_about_moves(join, &server);
         queue_version(&join->worker->command);
@@ -241,11 +269,16 @@ static void on_info(void *context, const struct redisReply *reply)
     }
 }
 
-void join_start(struct join *join, const int64_t *old_clients, size_t count, int64_t timeout_ms)
+void join_note_former(struct join *join, const int64_t clients[JOIN_CLIENTS])
+{
+    struct former *former = &join->former[join->next_former++ % FORMER_MOST];
+    memcpy(former->run_id, join->old_run_id, sizeof former->run_id);
+    memcpy(former->clients, clients, sizeof former->clients);
+}
+
+void join_start(struct join *join, int64_t timeout_ms)
 {
     join->timeout_ms = timeout_ms;
-    join->old_clients = old_clients;
-    join->old_count = count;
     server_info(&join->worker->command);
     send_command(join, on_info);
 }

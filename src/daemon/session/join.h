@@ -16,6 +16,8 @@
 #include "queue/replies.h"
 #include "redis/connection/connection.h"
 
+#define JOIN_CLIENTS 4 /* the connections of a session */
+
 struct join;
 
 struct join_events {
@@ -38,8 +40,12 @@ bool join_found_same(const struct join *join);
 const char *join_replid(const struct join *join);
 void join_free(struct join *join);
 
-/* Starts. old_clients: CLIENT IDs of former connections, or −1; not copied. timeout_ms: of each
- * answer. `joined` or `failed` follows, unless the connection closes. */
-void join_start(struct join *join, const int64_t *old_clients, size_t count, int64_t timeout_ms);
+/* The session that joined last is over: the CLIENT IDs of its connections, or −1. The next join at
+ * the same server kills them, also if others joined elsewhere meanwhile. */
+void join_note_former(struct join *join, const int64_t clients[JOIN_CLIENTS]);
+
+/* Starts. timeout_ms: of each answer. `joined` or `failed` follows, unless the connection closes.
+ */
+void join_start(struct join *join, int64_t timeout_ms);
 
 #endif

@@ -35,7 +35,7 @@ enum session_state {
     SESSION_UP,
 };
 
-enum { WORK, COMMAND, WAKEUP, REPLICA_WAIT, CONNECTIONS };
+enum { WORK, COMMAND, WAKEUP, REPLICA_WAIT, CONNECTIONS = JOIN_CLIENTS };
 
 struct session {
     struct worker_context *worker;
@@ -47,7 +47,6 @@ struct session {
     int opened; /* how many connections are in use: without [redis] wait_replicas, all but the last
                  */
     struct join *join;
-    int64_t old_clients[CONNECTIONS]; /* of the last session that was up; −1: none */
 
     struct timer retry;   /* SESSION_CLOSED: the next try */
     struct timer unblock; /* repeats CLIENT UNBLOCK */
@@ -129,16 +128,17 @@ static void be_patient(struct session *session)
 
 /* ---- failing and trying again ---- */
 
-/* The client ids of the last session that was up are kept until another one is, so that none of its
- * commands comes late. A session that was not up can only have sent a registration: Redis refuses
- * one that comes late. */
+/* The client ids of a session that was up are noted, so that none of its commands comes late. A
+ * session that was not up can only have sent a registration: Redis refuses one that comes late. */
 static void close_all(struct session *session, bool was_up)
 {
+    int64_t clients[CONNECTIONS];
     for (int i = 0; i < CONNECTIONS; i++) {
-        if (was_up) {
-            session->old_clients[i] = connection_client_id(session->connections[i]);
-        }
+        clients[i] = connection_client_id(session->connections[i]);
         connection_close(session->connections[i]);
+    }
+    if (was_up) {
+        join_note_former(session->join, clients);
     }
     timer_stop(&session->unblock);
     session->blocked = false;
@@ -302,8 +302,7 @@ static void on_up(void *context, struct connection *connection)
     /* the registration is what renews the leases, so a third of them is no limit here */
     int64_t timeout_ms = reply_timeout_ms(session);
     int64_t least_ms = session->worker->config->redis.command_timeout_ms;
-    join_start(session->join, session->old_clients, CONNECTIONS,
-               timeout_ms > least_ms ? timeout_ms : least_ms);
+    join_start(session->join, timeout_ms > least_ms ? timeout_ms : least_ms);
 }
 
 static void on_server(void *context)
@@ -490,9 +489,6 @@ struct session *session_new(struct worker_context *worker, const struct session_
     session->worker = worker;
     session->events = *events;
     session->opened = worker->config->redis.wait_replicas > 0 ? CONNECTIONS : REPLICA_WAIT;
-    for (int i = 0; i < CONNECTIONS; i++) {
-        session->old_clients[i] = -1;
-    }
     timer_init(&session->retry, worker->loop, on_retry, session);
     timer_init(&session->unblock, worker->loop, on_unblock, session);
     timer_init(&session->failed, worker->loop, on_failed, session);

@@ -226,3 +226,38 @@ def test_a_registration_that_comes_late(daemon, queue, client, proxy, through_pr
     late.release()
     wait_until(lambda: named(client, ':command') == 1)
     assert client.hkeys(queue.running) == [token]
+
+
+def test_a_claim_that_comes_late_after_moves(
+        daemon, queue, client, proxy, redis_server, redis_servers, folder, latch):
+    """If the worker's server loses its role to a replica, and gets it back within seconds, a claim that the
+    network delivers only then, from the first session there, claims nothing."""
+    replica, current = redis_servers(), folder / 'current.sock'
+    there = replica.client()
+    for one in (client, there):
+        one.config_set('repl-diskless-sync-delay', 0)
+    there.execute_command('REPLICAOF', '127.0.0.1', redis_server.listen())
+    wait_until(lambda: client.execute_command('WAIT', 1, 100) == 1)
+    current.symlink_to(proxy.path)
+    late = proxy.trap('leat_claim', when='before', action='hold', holding=CLAIM_ONE)
+    worker = daemon({'redis': {'socket': str(current), 'command_timeout': '500ms'}})
+    late.wait()
+    there.execute_command('REPLICAOF', 'NO', 'ONE')
+    current.unlink()
+    current.symlink_to(replica.socket)
+    wait_until(lambda: worker.log().count('registered with Redis') == 2)
+
+    client.execute_command('REPLICAOF', '127.0.0.1', replica.listen())
+    wait_until(lambda: there.execute_command('WAIT', 1, 100) == 1)
+    client.execute_command('REPLICAOF', 'NO', 'ONE')
+    current.unlink()
+    current.symlink_to(redis_server.socket)
+    replica.kill()
+    wait_until(lambda: worker.log().count('registered with Redis') == 3)
+    wait_blocked(client)
+    queue.add({'command': latch.command})
+    [token] = wait_until(lambda: client.hkeys(queue.running))
+    queue.add({'command': 'true'})
+    late.release()
+    wait_until(lambda: named(client, ':command') == 1)
+    assert client.hkeys(queue.running) == [token]
