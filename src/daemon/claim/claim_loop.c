@@ -19,6 +19,9 @@
 /* A blocking read that waited longer than this found the queue empty, so there is no backlog. */
 #define WAITED_NS (1 * CLOCK_NS_PER_MS)
 
+/* Only if Redis answers within this time can a read that waited be told from one that did not. */
+#define NEAR_NS (WAITED_NS / 2)
+
 #define SCAN_JITTER 0.2 /* of the scan period, so that workers do not scan at the same time */
 
 enum claim_loop_state {
@@ -49,6 +52,7 @@ struct claim_loop {
     size_t wanted; /* by the claim in flight */
     int64_t fence; /* the greatest fencing token of all tasks so far */
     int64_t claim_sent_ns;
+    int64_t claim_took_ns; /* until the last answer came */
     int64_t block_sent_ns;
     bool waited;                    /* the last blocking read had to wait: there is no backlog */
     char cursor[QUEUE_CURSOR_SIZE]; /* where the scan continues; "": no scan is due */
@@ -152,6 +156,7 @@ static void on_claimed(void *context, const struct redisReply *reply)
     }
     claim_loop->state = CLAIM_IDLE;
     claim_loop->careful = false;
+    claim_loop->claim_took_ns = clock_boot_ns() - claim_loop->claim_sent_ns;
     handle_reply(claim_loop, &answer, claim_loop->claim_wakeups);
     /* if the read waited for the task that filled the last slot, the next read will wait, too; a
      * request that came since the claim was sent stays */
@@ -268,6 +273,15 @@ static void set_scan_timer(struct claim_loop *claim_loop)
 
 /* ---- decisions ---- */
 
+/* If the read had to wait, there is most likely no other task: then the short claim of just the
+ * named one, and the next read finds what else has come. That costs the others two round trips, so
+ * Redis has to be near. */
+static bool wants_only_named(const struct claim_loop *claim_loop)
+{
+    return claim_loop->deferred ||
+           (claim_loop->waited && !claim_loop->scheduled && claim_loop->claim_took_ns < NEAR_NS);
+}
+
 static void turn_idle(struct claim_loop *claim_loop, bool may_claim)
 {
     if (!may_claim) {
@@ -282,10 +296,7 @@ static void turn_idle(struct claim_loop *claim_loop, bool may_claim)
     size_t ahead = claim_loop->backlog ? slots_ahead(claim_loop->slots) : 0;
     put_back_tokens(claim_loop, room); /* a read may bring too many, or room has shrunk */
     if (claim_loop->token_count > 0) {
-        /* if the read had to wait, there is most likely no other task: then the short claim of just
-         * the named one, and the next read finds what else has come */
-        bool only_named = claim_loop->deferred || claim_loop->waited;
-        claim(claim_loop, only_named ? 0 : room - claim_loop->token_count);
+        claim(claim_loop, wants_only_named(claim_loop) ? 0 : room - claim_loop->token_count);
     } else if (room + ahead > 0 && claim_loop->scheduled) {
         claim(claim_loop, room + ahead);
     } else if (room > 0) {

@@ -5,9 +5,13 @@ from harness import processes
 from harness.polling import wait_until
 from harness.queue import LIBRARY
 from harness.short_leases import pass_time, wait_blocked, wait_empty
+from harness.tasks import wait_succeeded
 
 # a claim of one task by an idle worker that names no token
 CLAIM_ONE = rb'\$1\r\n1\r\n\$1\r\n0\r\n\$0\r\n\r\n$'
+
+# a claim of a task that was read, and of seven more
+SEVEN_MORE = rb'\$1\r\n7\r\n\$1\r\n0\r\n\$0\r\n\r\n\$\d+\r\ns\d+-\d+\r\n$'
 
 
 @pytest.fixture(autouse=True)
@@ -209,6 +213,22 @@ def test_stop_while_a_claim_s_reply_is_lost(daemon, queue, client, proxy, throug
     assert queue.pending() == [] and client.hlen(queue.running) == 0
     [task] = queue.begin('other')
     assert (task.attempt, task.crashes) == (1, 0)
+
+
+def test_all_of_a_burst_from_afar(daemon, queue, client, proxy, through_proxy):
+    """If Redis is so far away that each read takes its time, a worker that has waited claims all tasks that it has
+    room for in one call."""
+    daemon({**through_proxy, 'queue': {'concurrency': 8}}).wait_ready()
+    proxy.delay(0.002)
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 1)
+    wait_blocked(client)
+    claim = proxy.trap('leat_claim', when='before', action='hold', holding=SEVEN_MORE)
+    queue.add(*[{'command': 'true'}] * 8)
+    claim.wait()
+    assert len(queue.pending()) == 1
+    claim.release()
+    wait_succeeded(queue, 9)
 
 
 def test_a_registration_that_comes_late(daemon, queue, client, proxy, through_proxy, latch):
