@@ -22,6 +22,7 @@
 #include "base/timer.h"
 #include "daemon/report/task_log.h"
 #include "exec/guard/worker_locks.h"
+#include "exec/guard/worker_name.h"
 #include "exec/tree/env_tag.h"
 #include "queue/calls.h"
 #include "queue/replies.h"
@@ -153,11 +154,13 @@ static void end_look(struct reclaim *reclaim)
 }
 
 /* The guards died with their worker, so nobody else kills its remaining processes. Killing all that
- * are found here proves nothing: some may not be found. */
+ * are found here proves nothing: some may not be found. A worker of another host may live, and its
+ * processes may be visible here, if it is in a container. */
 static void handle_unproved(const struct reclaim *reclaim)
 {
     struct log_field fields[] = {LOG_TEXT("LEAT_WORKER", reclaim->found.consumer)};
-    size_t killed = env_tag_kill(reclaim->found.consumer);
+    bool is_local = worker_name_pid(reclaim->found.consumer) > 0;
+    size_t killed = is_local ? env_tag_kill(reclaim->found.consumer) : 0;
     log_event(LOG_NOTICE, NULL, fields, 1,
               "worker %s is gone, but its tasks may still be running; they will be retried when "
               "their leases expire",

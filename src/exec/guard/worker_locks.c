@@ -182,6 +182,9 @@ static enum worker_lock_state look_at(const char *folder, int fd, struct worker_
     if (is_locked) {
         return is_gone(text) ? WORKER_LOCK_ENDS : WORKER_LOCK_LIVES;
     }
+    if (worker_name_pid(found->consumer) == 0) {
+        return WORKER_LOCK_UNPROVED; /* of another host: nobody here can see whether it lives */
+    }
     if (is_running(found->consumer, &status)) {
         return WORKER_LOCK_LIVES;
     }

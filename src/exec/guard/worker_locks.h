@@ -12,7 +12,8 @@
  *
  * A free lock alone proves nothing: somebody may have killed daemon and guards but not the tasks.
  * Nor does any file prove something while the worker's guards or the process that its name holds
- * are alive: tasks of the same user can replace the file.
+ * are alive: tasks of the same user can replace the file. A worker whose name has another host
+ * cannot be looked at, so a file that hosts or containers share proves nothing about it.
  * The consumer's name is new at each start, so a reused process id or host name cannot be mistaken
  * for this worker.
  */

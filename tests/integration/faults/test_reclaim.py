@@ -363,6 +363,31 @@ def test_clean_stop_leaves_nothing(daemon, queue, worker_locks):
     assert 'reclaimed' not in second.log() and 'may still be' not in second.log()
 
 
+OTHER_HOST = ['unshare', '--uts', 'sh', '-c', 'echo elsewhere >/proc/sys/kernel/hostname; exec "$@"', 'sh']
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='needs root, to give a worker another host name')
+@pytest.mark.parametrize('forged', [{}, {'dead': False, 'boot': '00000000-0000-4000-8000-000000000000'},
+                                    {'dead': False}], ids=['dead', 'boot', 'free'])
+def test_no_file_ends_a_worker_of_another_host(daemon, queue, heartbeats, worker_locks, forged):
+    """Whoever can write to the folder that hosts or containers share can forge a file of a worker that lives on
+    another host. It proves nothing: the worker's task is neither killed nor run a second time."""
+    far = daemon(LONG, start=False)
+    far.prefix = OTHER_HOST
+    far.start().wait_ready()
+    queue.add({'command': heartbeats.task(60)})
+    heartbeats.wait_runs(1)
+    consumer = consumer_of(far)
+    assert consumer.startswith('elsewhere:')
+    near = daemon(LONG).wait_ready()
+    worker_locks.put(consumer, **forged)
+    near.wait_log(f'worker {consumer} is gone, but its tasks may still be running')
+    looked = boot_s()
+    wait_until(lambda: heartbeats.runs()[0].last > looked)
+    assert len(heartbeats.runs()) == 1 and len(queue.pending(consumer)) == 1
+    assert 'reclaimed' not in near.log() and 'that it left behind' not in near.log()
+
+
 # ---- the service's own cgroup
 
 

@@ -2,13 +2,16 @@
 them."""
 import fcntl
 import os
+import re
+import socket
 import subprocess
 from pathlib import Path
 
 from . import processes
 
 BOOT_ID = Path('/proc/sys/kernel/random/boot_id').read_text().strip()
-NOBODY = 'host:7:00c0ffee'
+HOST = re.sub('[^a-zA-Z0-9.-]', '_', socket.gethostname())
+NOBODY = f'{HOST}:2147483647:00c0ffee'  # no process has this id
 
 
 def gone_pid():

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,9 @@
 #include "exec/guard/worker_locks.h"
 #include "exec/guard/worker_name.h"
 
+/* In texts of files, this stands for the name of a worker of this host whose id no process has. */
 #define NAME "host:7:00c0ffee"
+static char own_name[128];
 
 struct slot_index {
     char folder[64];
@@ -31,6 +34,9 @@ struct slot_index {
 
 static int set_up(void **state)
 {
+    char host[WORKER_NAME_HOST_SIZE];
+    assert_int_equal(worker_name_host(host), 0);
+    assert_true(snprintf(own_name, sizeof own_name, "%s:%d:00c0ffee", host, INT32_MAX) > 0);
     struct slot_index *slot_index = calloc(1, sizeof *slot_index);
     assert_non_null(slot_index);
     strcpy(slot_index->folder, "/tmp/leat-holds-XXXXXX");
@@ -65,10 +71,13 @@ static int tear_down(void **state)
 /* Writes the file and returns its descriptor, open for as long as its process lives. */
 static int write_file(const struct slot_index *slot_index, const char *text)
 {
-    char path[128];
-    assert_true(snprintf(path, sizeof path, "%s/%s", slot_index->folder, NAME) > 0);
+    char path[256];
+    assert_true(snprintf(path, sizeof path, "%s/%s", slot_index->folder, own_name) > 0);
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
+    for (const char *at; (at = strstr(text, NAME)); text = at + strlen(NAME)) {
+        assert_true(dprintf(fd, "%.*s%s", (int)(at - text), text, own_name) > 0);
+    }
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
     return fd;
 }
@@ -76,7 +85,7 @@ static int write_file(const struct slot_index *slot_index, const char *text)
 static enum worker_lock_state look(const struct slot_index *slot_index,
                                    struct worker_lock_found *found)
 {
-    return worker_locks_look(slot_index->folder, NAME, found);
+    return worker_locks_look(slot_index->folder, own_name, found);
 }
 
 static enum worker_lock_state judge(const struct slot_index *slot_index, const char *text)
@@ -97,7 +106,7 @@ static void a_lock_is_life(void **state)
     int fd = write_file(slot_index, text);
     assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
     assert_int_equal(look(slot_index, &found), WORKER_LOCK_LIVES);
-    assert_string_equal(found.consumer, NAME);
+    assert_string_equal(found.consumer, own_name);
     close(fd);
     assert_int_equal(look(slot_index, &found), WORKER_LOCK_PROVED);
     int64_t age_ms = clock_wall_ms() - found.dead_ms;
@@ -186,7 +195,8 @@ static pid_t start_process(void)
 }
 
 // Goal: whatever a file says, no proof is believed while the process lives that the worker's name
-// holds; a zombie does not live, and an id on another host says nothing here.
+// holds, nor of a worker of another host, whose processes cannot be looked at; a zombie does not
+// live.
 static void nothing_proves_while_the_worker_lives(void **state)
 {
     const struct slot_index *slot_index = *state;
@@ -195,7 +205,7 @@ static void nothing_proves_while_the_worker_lives(void **state)
     assert_int_equal(worker_name_host(host), 0);
     pid_t pid = start_process();
     assert_int_equal(judge_proof_of(slot_index, host, pid), WORKER_LOCK_LIVES);
-    assert_int_equal(judge_proof_of(slot_index, "another-host", pid), WORKER_LOCK_PROVED);
+    assert_int_equal(judge_proof_of(slot_index, "another-host", pid), WORKER_LOCK_UNPROVED);
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
     assert_int_equal(judge_proof_of(slot_index, host, pid), WORKER_LOCK_PROVED);
@@ -294,13 +304,13 @@ static void takes_nothing_else(void **state)
 {
     const struct slot_index *slot_index = *state;
     struct worker_lock_found found;
-    char path[128], text[8192];
-    snprintf(path, sizeof path, "%s/%s", slot_index->folder, NAME);
+    char path[256], text[8192];
+    snprintf(path, sizeof path, "%s/%s", slot_index->folder, own_name);
     assert_int_equal(look(slot_index, &found), WORKER_LOCK_NONE);
-    assert_int_equal(worker_locks_look("/nonexistent", NAME, &found), WORKER_LOCK_NONE);
+    assert_int_equal(worker_locks_look("/nonexistent", own_name, &found), WORKER_LOCK_NONE);
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(look(slot_index, &found), WORKER_LOCK_NONE);
-    assert_int_equal(worker_locks_remove(slot_index->folder, NAME), -1);
+    assert_int_equal(worker_locks_remove(slot_index->folder, own_name), -1);
     assert_int_equal(rmdir(path), 0);
     assert_int_equal(symlink("/etc/passwd", path), 0);
     assert_int_equal(look(slot_index, &found), WORKER_LOCK_NONE);
@@ -327,19 +337,19 @@ static void takes_nothing_else(void **state)
 static void lists_and_removes(void **state)
 {
     const struct slot_index *slot_index = *state;
-    char path[128];
+    char path[256];
     close(write_file(slot_index, "x"));
-    snprintf(path, sizeof path, "%s/.%s", slot_index->folder, NAME);
+    snprintf(path, sizeof path, "%s/.%s", slot_index->folder, own_name);
     close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     char **names = worker_locks_list(slot_index->folder);
     assert_non_null(names);
-    assert_string_equal(names[0], NAME);
+    assert_string_equal(names[0], own_name);
     assert_null(names[1]);
     worker_locks_list_free(names);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(worker_locks_remove(slot_index->folder, NAME), 0);
-    assert_int_equal(worker_locks_remove(slot_index->folder, NAME), 0);
-    assert_int_equal(worker_locks_remove("/nonexistent", NAME), 0);
+    assert_int_equal(worker_locks_remove(slot_index->folder, own_name), 0);
+    assert_int_equal(worker_locks_remove(slot_index->folder, own_name), 0);
+    assert_int_equal(worker_locks_remove("/nonexistent", own_name), 0);
     assert_null(worker_locks_list("/nonexistent"));
     assert_int_equal(errno, ENOENT);
     worker_locks_list_free(NULL);
