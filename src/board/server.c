@@ -24,7 +24,9 @@
 
 #define MOST_CONNECTIONS 64
 #define HEADER_BYTES 16384 /* of a connection: what it may send before it is refused, and more */
-#define IDLE_S 20          /* until a silent connection is closed */
+#define MOST_URI 8192 /* bytes of it, and parameters in it, for which that has room in any case */
+#define MOST_PARAMETERS 64
+#define IDLE_S 20 /* until a silent connection is closed */
 #define SAMPLE_S 10.0
 #define CHECK_S 3.0
 #define MOST_TEXT 200                       /* bytes of a search */
@@ -344,6 +346,32 @@ static const struct route *find_route(const char *path)
 
 /* ---- requests */
 
+static bool has_token(const struct server *server, struct MHD_Connection *connection)
+{
+    return server->settings->token &&
+           gate_allows_token(request_header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
+                             server->settings->token);
+}
+
+/* Called before the parameters are parsed. If a connection's memory has no room for them,
+ * microhttpd gives no answer until its time is over. */
+static void *on_uri(void *context, const char *uri, struct MHD_Connection *connection)
+{
+    static const char answer[] = "HTTP/1.1 414 URI Too Long\r\nContent-Type: text/plain\r\n"
+                                 "Content-Length: 24\r\nConnection: close\r\n\r\n"
+                                 "the address is too long\n";
+    size_t parameters = 1;
+
+    (void)context;
+    for (const char *at = uri ? strchr(uri, '&') : NULL; at; at = strchr(at + 1, '&')) {
+        parameters++;
+    }
+    if (uri && (parameters > MOST_PARAMETERS || strlen(uri) > MOST_URI)) {
+        visitors_refuse(connection, answer);
+    }
+    return NULL; /* the request has no state yet */
+}
+
 /* Returns a status and a text if the request is refused before its body is read, or 0. */
 static unsigned refuse(const struct server *server, struct MHD_Connection *connection,
                        const char *method, const char **text)
@@ -372,9 +400,7 @@ static enum MHD_Result begin(struct request *request)
     const struct server *server = request->server;
     const char *queue = request_parameter(request->connection, "queue");
 
-    if (server->settings->token &&
-        !gate_allows_token(request_header(request->connection, MHD_HTTP_HEADER_AUTHORIZATION),
-                           server->settings->token)) {
+    if (server->settings->token && !has_token(server, request->connection)) {
         return request_text(request->connection, MHD_HTTP_UNAUTHORIZED,
                             "the token is missing or wrong; leat-board --url shows it\n");
     }
@@ -409,6 +435,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         }
         *request = (struct request){.server = server, .connection = connection};
         *own = request;
+        visitors_trust(connection, has_token(server, connection));
         status = refuse(server, connection, method, &text);
         return status > 0 ? request_text(connection, status, text) : MHD_YES;
     }
@@ -469,7 +496,8 @@ static int start(struct server *server, int socket)
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
         IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
-        visitors_notify, &server->visitors, MHD_OPTION_END);
+        visitors_notify, &server->visitors, MHD_OPTION_URI_LOG_CALLBACK, on_uri, NULL,
+        MHD_OPTION_END);
     info = server->daemon ? MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     if (!info) {
         return -1;
@@ -489,6 +517,7 @@ struct server *server_new(struct ev_loop *loop, int socket, const struct server_
     server->settings = settings;
     LIST_INIT(&server->waiting);
     LIST_INIT(&server->visitors.list);
+    server->visitors.most = MOST_CONNECTIONS;
     fd_watch_init(&server->watch, run, server);
     timer_init(&server->turn, loop, run, server);
     timer_init(&server->sample, loop, sample, server);

@@ -1,7 +1,9 @@
 """leat-board answers GET and HEAD from those who have the token and use its address, and nothing else."""
+import http.client
 import os
 import socket
 import stat
+import time
 
 import pytest
 
@@ -10,6 +12,7 @@ from harness.notify import NotifySocket
 from harness.polling import PATIENCE_S, wait_until
 
 EX_USAGE, EX_OSERR, EX_CONFIG = 64, 71, 78
+CLOSED_AFTER_S = 20  # without an answered request
 
 
 @pytest.fixture
@@ -83,7 +86,7 @@ def test_sizes(running):
     assert running.request('/healthz').status == 200
 
 
-NO_REQUESTS = (b'\r\n\r\n', b'x\r\n\r\n', b'GET\r\n\r\n', b'\0' * 100 + b'\r\n\r\n',
+NO_REQUESTS = (b'\r\n\r\n', b'x\r\n\r\n', b'GET\r\n\r\n', b'GET \r\n\r\n', b'GET ?&&\r\n\r\n', b'\0' * 100 + b'\r\n\r\n',
                b'\xff\xfe\r\n\r\n',
                b'GET / HTTP/9.9\r\nHost: localhost\r\n\r\n', b'GET / HTTP/1.1\r\n\r\n',
                b'GET / HTTP/1.1\r\nHost\r\n\r\n', b'GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n')
@@ -204,6 +207,48 @@ def test_slow_clients(running):
             except ConnectionError:
                 return True
         wait_until(ended)
+
+
+SLOW_CLIENTS = {'silent': b'', 'half a request': b'GET / HTTP/1.1\r\nHost: localhost\r\nX: ',
+                'reads nothing': b'GET /board.js HTTP/1.1\r\nHost: localhost\r\n\r\n' * 50}
+
+
+@pytest.mark.parametrize('sent', SLOW_CLIENTS.values(), ids=SLOW_CLIENTS)
+def test_clients_without_the_token_make_room(running, sent):
+    """If all connections are in use, the oldest of a client without the token is closed for the next client, long
+    before its time is over. Those of clients with the token stay."""
+    known = http.client.HTTPConnection('127.0.0.1', running.port)
+
+    def ask():
+        known.request('GET', '/api/queues', headers={'Authorization': f'Bearer {running.token}'})
+        with known.getresponse() as answer:
+            answer.read()
+            return answer.status
+    assert ask() == 200
+    first = known.sock
+    many = []
+    begun = time.monotonic()
+    for _ in range(150):
+        many.append(running.connect())
+        many[-1].sendall(sent)
+    for path in ('/', '/api/queues', '/healthz'):
+        assert running.request(path).status == 200
+    assert ask() == 200 and known.sock is first
+    assert time.monotonic() - begun < CLOSED_AFTER_S
+    known.close()
+    for one in many:
+        one.close()
+
+
+@pytest.mark.parametrize('query', ['a&' * 250, 'a=1&' * 4000, 'a=' + 'x' * 16200], ids=['250', '4000', 'long'])
+def test_too_many_parameters(running, query):
+    """Parameters for which the memory of a connection has no room are refused with an answer, at once."""
+    begun = time.monotonic()
+    answer = running.request(f'/api/queue?{query}')
+    assert answer.status == 414 and b'too long' in answer.body
+    assert time.monotonic() - begun < CLOSED_AFTER_S
+    assert running.request('/?' + 'a&' * 50).status == 200
+    assert running.request('/?' + 'a' * 7000).status == 200
 
 
 def test_parameters(running):
