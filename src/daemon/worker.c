@@ -57,6 +57,7 @@ struct worker {
     bool renew;     /* renew in the next turn: a task was cancelled, or the status has changed */
     bool lost;      /* the last renewal named a token that is lost */
     bool abandoned; /* see worker_abandon */
+    bool unsaid;    /* it stops, and Redis could not be told */
     bool started_sent, ready_sent;
     ev_prepare turn;
 };
@@ -246,7 +247,7 @@ static void stopped(struct worker *worker, int exit_code)
 {
     const uint64_t *ended = worker->heartbeat.ended;
     stop_finish(worker->stop);
-    guard_monitor_stop(worker->guard_monitor, exit_code == EX_OK);
+    guard_monitor_stop(worker->guard_monitor, exit_code == EX_OK && !worker->unsaid);
     refusals_flush(worker->context.refusals);
     log_event(LOG_INFO, LOG_ID_WORKER_STOPPED, NULL, 0,
               "stopped: %" PRIu64 " succeeded, %" PRIu64 " retried, %" PRIu64 " dead, %" PRIu64
@@ -322,6 +323,7 @@ static void check_left(struct worker *worker)
     }
     if (session_is_away(worker->context.session)) {
         log_text(LOG_NOTICE, "leaving without Redis: no outcome is left to send");
+        worker->unsaid = stop_has_begun(worker->stop);
         left(worker);
     } else if (session_is_up(worker->context.session) && claim_loop_is_quiet(worker->claim_loop)) {
         if (figures_are_left(&worker->heartbeat.figures)) {

@@ -7,6 +7,7 @@ import pytest
 
 from harness import processes
 from harness.polling import wait_until
+from harness.queue import Queue
 from harness.short_leases import (assert_apart, boot_s, cpu_share, pass_time, wait_blocked, wait_empty,
                                   wakeups)
 from harness.tasks import wait_succeeded
@@ -386,6 +387,27 @@ def test_no_file_ends_a_worker_of_another_host(daemon, queue, heartbeats, worker
     wait_until(lambda: heartbeats.runs()[0].last > looked)
     assert len(heartbeats.runs()) == 1 and len(queue.pending(consumer)) == 1
     assert 'reclaimed' not in near.log() and 'that it left behind' not in near.log()
+
+
+def test_clean_stop_without_redis(daemon, redis_servers, late):
+    """A worker that stops while Redis is away cannot say so. It leaves a proof, as a killed one does, so when Redis
+    is back, the others of the host do not wait for it to return."""
+    server = redis_servers(appendonly='yes', appendfsync='always')
+    queue = Queue(server.client()).load()
+    own = dict(LONG, redis={'socket': str(server.socket)})
+    stays, goes = daemon(own).wait_ready(), daemon(own).wait_ready()
+    server.kill()
+    goes.wait_log('no session with Redis')
+    goes.terminate()
+    assert goes.wait_exit() == 0
+    stays.wait_log('no session with Redis')
+    server.start()
+    begun = boot_s()
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 1)
+    assert boot_s() - begun < SOON_S + late.start()
+    stays.wait_log(f'worker {consumer_of(goes)} (dead since 20')
+    assert queue.counter('crashes') == 0
 
 
 # ---- the service's own cgroup
