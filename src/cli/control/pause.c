@@ -123,8 +123,13 @@ static int run_pause(struct cli *cli, int argc, char **argv)
 
     status = status == EX_OK ? cli_connect(cli) : status;
     status = status == EX_OK ? pauses_set(cli, "paused", true, &changed) : status;
-    status = status == EX_OK ? read_paused(cli, &paused) : status;
-    if (status == EX_OK && wait) {
+    if (status != EX_OK) {
+        return status;
+    }
+    status = read_paused(cli, &paused);
+    if (status != EX_OK) {
+        cli_error("the queue is paused nevertheless: no worker starts a task; leat resume ends this");
+    } else if (wait) {
         status = wait_until_idle(cli, &paused);
     }
     return status == EX_OK ? print_paused(&paused, changed, json) : status;

@@ -11,7 +11,7 @@ import pytest
 from harness.daemon import program, write_config
 from harness.polling import PATIENCE_S, wait_until
 
-EX_NOHOST, EX_TEMPFAIL = 68, 75
+EX_NOHOST, EX_TEMPFAIL, EX_NOPERM = 68, 75, 77
 TASK = {'command': 'true'}
 
 
@@ -40,6 +40,17 @@ def test_pause_and_resume(leat, queue):
     assert json.loads(said(leat('resume', '--json'))) == {'paused': False, 'changed': True}
     assert json.loads(said(leat('resume', '--json'))) == {'paused': False, 'changed': False}
     assert queue.claim('w1:1:a')['why'] == ''
+
+
+def test_a_pause_whose_state_cannot_be_read(leat, queue):
+    """If leat could pause the queue but cannot tell how many tasks run, it says that the queue is paused."""
+    queue.register('w1:1:a')
+    queue.redis.execute_command('ACL', 'SETUSER', 'writer', 'on', '>word', '~*', '+@all', '-xinfo')
+    done = leat('pause', config={'redis': {'user': 'writer', 'password': 'word'}})
+    assert done.returncode == EX_NOPERM and "cannot read the queue's status" in done.stderr
+    assert done.stderr.endswith('leat: the queue is paused nevertheless: no worker starts a task; '
+                                'leat resume ends this\n')
+    assert queue.claim('w1:1:a')['why'] == 'paused'
 
 
 def test_control_characters_of_others(leat, queue):
