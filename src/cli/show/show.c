@@ -4,6 +4,7 @@
 #include "cli/show/show.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>
@@ -72,10 +73,18 @@ static void add_time(struct buffer *out, const char *title, int64_t unix_ms)
     (void)buffer_printf(out, "%-9s %s (%s)\n", title, local, relative);
 }
 
-static void add_enqueued(struct buffer *out, int64_t unix_ms)
+/* leat notes when a task was enqueued, unless its id has a time that cannot be. The note is lost with
+ * an entry that was deleted or cannot be read. */
+static void add_enqueued(struct buffer *out, const struct redisReply *row)
 {
-    if (moment_is_past(unix_ms, clock_wall_ms())) {
+    int64_t unix_ms = fields_number(row, "enqueued_ms", 0), now_ms = clock_wall_ms();
+    char tid[MOMENT_SIZE];
+
+    bytes_copy(fields_bytes(row, "tid"), tid, sizeof tid);
+    if (moment_is_past(unix_ms, now_ms)) {
         add_time(out, "enqueued", unix_ms);
+    } else if (unix_ms == 0 && moment_is_past(strtoll(tid, NULL, 10), now_ms)) {
+        add_text(out, "enqueued", bytes_of("unknown"));
     } else {
         add_text(out, "enqueued", bytes_of("unknown: the time in the id is wrong"));
     }
@@ -130,7 +139,7 @@ static void add_summary(struct buffer *out, const struct redisReply *row)
                             (long long)fields_number(row, "crashes", 0));
     }
     add_text(out, "worker", fields_bytes(row, "worker"));
-    add_enqueued(out, fields_number(row, "enqueued_ms", 0));
+    add_enqueued(out, row);
     add_time(out, "due", fields_number(row, "due_ms", 0));
     add_time(out, "begun", fields_number(row, "begun_ms", fields_number(row, "begun", 0)));
     add_time(out, "died", fields_number(row, "died_ms", 0));

@@ -345,3 +345,14 @@ def test_the_age_of_an_id_in_the_future(queue, leat, tid):
     assert re.search(rf'^{tid} +running +- +1 ', leat('list').stdout, re.M)
     assert queue.finish('w1', task, 'dead', cause='exit') == 'ok'
     assert re.search(rf'^{tid} +dead +- +1 ', leat('list').stdout, re.M)
+
+
+def test_the_age_of_a_task_whose_entry_was_deleted(queue, leat):
+    """With the entry, leat lost when the task was enqueued. It does not say that the id is wrong."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'true'})
+    queue.begin('w1')
+    queue.redis.xdel(queue.stream, tid)
+    assert leat('doctor', '--repair').returncode
+    assert 'cause     vanished\n' in leat('show', tid).stdout
+    assert 'enqueued  unknown\n' in leat('show', tid).stdout
