@@ -132,12 +132,38 @@ static void warn_of_plain_connections(const struct config *config)
     }
 }
 
+/* Only the service can read a credential. */
+static bool is_unreadable(const char *file)
+{
+    static const char credentials[] = "/run/credentials/";
+
+    return file && strncmp(file, credentials, sizeof credentials - 1) != 0 && access(file, R_OK);
+}
+
+/* They are read for each connection, so they may appear later. */
+static void warn_of_tls_files(const struct config *config)
+{
+    const struct config_redis *redis = &config->redis;
+    const struct {
+        const char *key, *file;
+    } files[] = {
+        {"tls_ca", redis->tls_ca}, {"tls_cert", redis->tls_cert}, {"tls_key", redis->tls_key}};
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (is_unreadable(files[i].file)) {
+            log_text(LOG_WARNING, "%s: %s: cannot read %s: %s", config->path, files[i].key,
+                     files[i].file, strerror(errno));
+        }
+    }
+}
+
 void rights_warn(const struct config *config)
 {
     const struct config_redis *redis = &config->redis;
     struct stat status;
 
     warn_of_plain_connections(config);
+    warn_of_tls_files(config);
     bool has_password =
         is_in_file(redis->password, redis->password_file, redis->password_credential) ||
         is_in_file(redis->sentinel_password, redis->sentinel_password_file,

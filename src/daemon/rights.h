@@ -27,8 +27,8 @@ void rights_confine(const struct config *config, struct confinement *confinement
  * logs what to do. */
 bool rights_fit(const struct config *config, const struct confinement *confinement);
 
-/* Warns about a password in a file that all users can read, and about one that is sent to another
- * host without TLS. */
+/* Warns about a password in a file that all users can read, about one that is sent to another host
+ * without TLS, and about files for TLS that this process cannot read. */
 void rights_warn(const struct config *config);
 
 #endif

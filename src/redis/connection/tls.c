@@ -2,6 +2,7 @@
 #include "redis/connection/tls.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #ifdef LEAT_TLS
 
@@ -9,13 +10,45 @@
 #include <hiredis/hiredis.h>
 #include <hiredis/hiredis_ssl.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-/* Writes what failed, on which file, and OpenSSL's last error. */
+/* Replaces OpenSSL's callback, which would ask on the terminal or read stdin. */
+static int have_no_passphrase(char *text, int size, int writing, void *context)
+{
+    (void)text;
+    (void)size;
+    (void)writing;
+    (void)context;
+    return -1;
+}
+
+/* Takes OpenSSL's errors, and returns why it failed, or NULL. The first one is the cause; the others
+ * mostly tell which part of OpenSSL met it. */
+static const char *take_reason(void)
+{
+    unsigned long first = ERR_get_error();
+    for (unsigned long error = first; error; error = ERR_get_error()) {
+        if (ERR_GET_LIB(error) == ERR_LIB_PEM &&
+            ERR_GET_REASON(error) == PEM_R_BAD_PASSWORD_READ) {
+            return "it has a passphrase";
+        }
+    }
+    if (ERR_GET_LIB(first) == ERR_LIB_SYS) {
+        return strerror(ERR_GET_REASON(first));
+    }
+    if (ERR_GET_LIB(first) == ERR_LIB_X509 &&
+        ERR_GET_REASON(first) == X509_R_KEY_VALUES_MISMATCH) {
+        return "it is not the key of tls_cert";
+    }
+    return ERR_reason_error_string(first);
+}
+
+/* Writes what failed, on which file, and why. */
 static void tell(const char *what, const char *file, char *why, size_t size)
 {
-    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+    const char *reason = take_reason();
     (void)snprintf(why, size, "%s%s%s%s%s", what, file ? " " : "", file ? file : "",
                    reason ? ": " : "", reason ? reason : "");
 }
@@ -33,21 +66,10 @@ static int load_files(SSL_CTX *context, const struct config_redis *config, char 
     }
     if (config->tls_key &&
         SSL_CTX_use_PrivateKey_file(context, config->tls_key, SSL_FILETYPE_PEM) != 1) {
-        tell("TLS: cannot read [redis] tls_key, or it is not the certificate's", config->tls_key,
-             why, size);
+        tell("TLS: cannot read [redis] tls_key", config->tls_key, why, size);
         return -1;
     }
     return 0;
-}
-
-/* Replaces OpenSSL's callback, which would ask on the terminal or read stdin. */
-static int have_no_passphrase(char *text, int size, int writing, void *context)
-{
-    (void)text;
-    (void)size;
-    (void)writing;
-    (void)context;
-    return -1;
 }
 
 /* Each connection makes a new context, so a renewed certificate is used from the next one on. */
@@ -117,6 +139,20 @@ int tls_begin(struct redisContext *redis, const struct config_redis *config, cha
     return 0;
 }
 
+static const char *advice_of(long verdict)
+{
+    switch (verdict) {
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        return "set host or tls_server_name to a name in it";
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+        return "renew it, or set the clock of this host";
+    default:
+        return "set tls_ca to the authority that issued it";
+    }
+}
+
 int tls_explain(const struct redisContext *redis, char *text, size_t size)
 {
     const SSL *ssl = redis->privdata;
@@ -125,8 +161,8 @@ int tls_explain(const struct redisContext *redis, char *text, size_t size)
     }
     long verdict = SSL_get_verify_result(ssl);
     if (verdict != X509_V_OK) {
-        (void)snprintf(text, size, "TLS: the server's certificate is refused: %s",
-                       X509_verify_cert_error_string(verdict));
+        (void)snprintf(text, size, "TLS: the server's certificate is refused: %s; %s",
+                       X509_verify_cert_error_string(verdict), advice_of(verdict));
         return 0;
     }
     unsigned long error = ERR_peek_last_error();

@@ -1,6 +1,9 @@
 """[redis] tls: TLS by leat itself, if hiredis has it; otherwise the configuration is refused."""
+import subprocess
+
 import pytest
 
+from harness.daemon import program, write_config
 from harness.polling import wait_until
 from harness.queue import Queue
 from harness.servers import replicated
@@ -73,10 +76,11 @@ def test_right_certificate(built_in, daemon, leat, queue, authority, spoken, cli
 
 
 @pytest.mark.parametrize('wrong, words', [
-    ('authority', 'certificate is refused: self-signed certificate in certificate chain'),
-    ('name', 'certificate is refused: hostname mismatch'),
-    ('address', 'certificate is refused: IP address mismatch'),
-    ('file', 'TLS: cannot read [redis] tls_ca /nonexistent'),
+    ('authority', 'certificate is refused: self-signed certificate in certificate chain; set tls_ca to the '
+     'authority that issued it'),
+    ('name', 'certificate is refused: hostname mismatch; set host or tls_server_name to a name in it'),
+    ('address', 'certificate is refused: IP address mismatch; set host or tls_server_name to a name in it'),
+    ('file', 'TLS: cannot read [redis] tls_ca /nonexistent: No such file or directory'),
 ])
 def test_wrong_server(built_in, daemon, leat, folder, queue, client, spoken, wrong, words):
     """A server with a certificate of another authority, or for another name, is refused; leatd and leat say
@@ -105,11 +109,36 @@ def test_plain_port(built_in, daemon, leat, authority, redis_server, base_config
 def test_key_with_a_passphrase(built_in, daemon, leat, authority, queue, client, spoken):
     """leat never asks for the passphrase of a key: the key is refused, and stdin stays the task's."""
     certificate, key = authority.sign('client')
-    spoken('yes', tls_cert=certificate, tls_key=authority.lock(key))
+    locked = authority.lock(key)
+    spoken('yes', tls_cert=certificate, tls_key=locked)
     done = leat('enqueue', '--file', '-', input='secret\n')
-    assert done.returncode == 69 and 'TLS: cannot read [redis] tls_key' in done.stderr
+    words = f'TLS: cannot read [redis] tls_key {locked}: it has a passphrase'
+    assert done.returncode == 69 and words in done.stderr
     assert 'pass phrase' not in done.stdout + done.stderr and client.xlen('emails') == 0
-    daemon().wait_log('TLS: cannot read [redis] tls_key')
+    daemon().wait_log(words)
+
+
+def test_key_of_another_certificate(built_in, leat, authority, queue, spoken):
+    """A key that does not belong to the certificate is named as such."""
+    spoken('yes', tls_cert=authority.sign('client')[0], tls_key=authority.sign('another')[1])
+    done = leat('enqueue', 'true')
+    assert done.returncode == 69 and ': it is not the key of tls_cert' in done.stderr
+
+
+def test_files_that_the_test_cannot_read(built_in, authority, folder, queue, spoken, base_config):
+    """leatd -t warns of each file for TLS that cannot be read, but not of a credential, which only the service can
+    read."""
+    certificate, _ = authority.sign('client')
+    spoken(tls_cert=certificate, tls_key='/nonexistent')
+    path = write_config(folder / 'tls.ini', base_config)
+    done = subprocess.run([program('leatd'), '-t', '-c', path], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert f'{path}: tls_key: cannot read /nonexistent: No such file or directory' in done.stderr
+    assert 'tls_cert' not in done.stderr and 'tls_ca' not in done.stderr
+    base_config['redis']['tls_key'] = '/run/credentials/leatd@emails.service/key'
+    write_config(path, base_config)
+    done = subprocess.run([program('leatd'), '-t', '-c', path], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and 'tls_key' not in done.stderr
 
 
 def test_without_a_certificate_of_this_host(built_in, daemon, leat, redis_server, queue, spoken):
