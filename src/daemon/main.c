@@ -574,7 +574,8 @@ static int run(struct daemon *daemon, const struct rlimit *nofile)
     worker_free(daemon->worker);
     daemon->worker = NULL;
     await_elders(daemon);
-    code = daemon->exit_code;
+    code = daemon->exit_code == EX_OK && upgrade_has_failed(daemon->upgrade) ? EX_SOFTWARE
+                                                                             : daemon->exit_code;
 free_upgrade:
     upgrade_free(daemon->upgrade);
 close_signals:

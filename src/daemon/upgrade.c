@@ -39,6 +39,7 @@ struct upgrade {
     bool has_told;  /* successor: the other side knows whether it is ready */
     bool has_slots; /* successor: OVER has come */
     bool stops;
+    bool is_alone;                 /* elder: the process that replaced it is gone */
     struct fd_watch packets;       /* successor */
     struct hand_over_elder former; /* successor: the process that it replaces */
     struct elders *elders;
@@ -128,11 +129,20 @@ static void on_told_to_stop(void *context)
     upgrade->events.stop(upgrade->events.context);
 }
 
+/* The service manager then ends this process, too, unless the new one was gone before it could hear
+ * of it. */
 static void on_main_gone(void *context)
 {
     struct upgrade *upgrade = context;
+    upgrade->is_alone = true;
     if (upgrade->worker) {
         worker_abandon(upgrade->worker);
+    }
+    if (!upgrade->stops) {
+        log_event(LOG_ERR, LOG_ID_UPGRADE, NULL, 0,
+                  "process %ld, which takes new tasks, has ended: this one finishes its own, and "
+                  "then fails, so that the service starts again",
+                  (long)successor_pid(upgrade->successor));
     }
 }
 
@@ -332,6 +342,11 @@ void upgrade_stopping(struct upgrade *upgrade, int64_t most_ms)
         wait_for_elders(upgrade, most_ms);
         return;
     }
+}
+
+bool upgrade_has_failed(const struct upgrade *upgrade)
+{
+    return upgrade->is_alone && !upgrade->stops;
 }
 
 bool upgrade_has_elders(const struct upgrade *upgrade)

@@ -74,6 +74,10 @@ void upgrade_reloaded(struct upgrade *upgrade);
 /* The worker stops, or goes to the next stage of its stop, which may take that long. */
 void upgrade_stopping(struct upgrade *upgrade, int64_t most_ms);
 
+/* Returns true if the process that replaced this one is gone, and nobody asked for a stop: the
+ * service manager may still take this one for the main process, and has to start another. */
+bool upgrade_has_failed(const struct upgrade *upgrade);
+
 /* Returns true if elders still run. To be asked after the worker has stopped. */
 bool upgrade_has_elders(const struct upgrade *upgrade);
 

@@ -173,6 +173,40 @@ def test_broken_program(unit):
     assert upgrade(unit) != before
 
 
+# a program that says that it is ready, and has ended when systemd hears of it; its child holds the socket until then
+CRASHES_LATE = """#!/usr/bin/python3 -IS
+import os, socket, struct
+side = socket.socket(fileno=3)
+side.setblocking(True)
+if os.fork() > 0:
+    os._exit(3)
+while os.getppid() != 1:
+    pass
+side.send(struct.pack("12I", 2, *[0] * 11) + b"9.9.8".ljust(32, b"\\0") + bytes(256))
+while struct.unpack_from("I", side.recv(4096))[0] != 4:
+    pass
+"""
+
+
+def test_program_that_crashes_late(unit):
+    """If the new program crashes just when it takes over, the former one is still the main process for systemd. Its
+    tasks end as ever, and then the service starts again, with whatever is installed."""
+    unit.configure(**PATIENT).drop_in("[Service]\nRestartSec=100ms\n").start()
+    machine, before = unit.machine, unit.pid()
+    assert start_task(unit, "long") == before
+    machine.run("cp", "-p", "/usr/bin/leatd", "/usr/bin/leatd.good")
+    machine.path("/usr/bin/leatd.new").write_text(CRASHES_LATE)
+    machine.run("sh", "-ec", "chmod 755 /usr/bin/leatd.new; mv /usr/bin/leatd.new /usr/bin/leatd")
+    try:
+        machine.run("leat", "-q", unit.name, "upgrade", check=False)
+    finally:
+        machine.run("mv", "/usr/bin/leatd.good", "/usr/bin/leatd")
+    let_go(unit, "long")
+    wait_until(lambda: unit.pid() not in (0, before), 60, machine.tail)
+    unit.add("true")
+    unit.event("TASK_SUCCEEDED", count=2)
+
+
 def test_only_root(unit):
     """Another user cannot upgrade, and is told who can."""
     unit.configure().start()
