@@ -128,7 +128,8 @@ static int run_pause(struct cli *cli, int argc, char **argv)
     }
     status = read_paused(cli, &paused);
     if (status != EX_OK) {
-        cli_error("the queue is paused nevertheless: no worker starts a task; leat resume ends this");
+        cli_error(
+            "the queue is paused nevertheless: no worker starts a task; leat resume ends this");
     } else if (wait) {
         status = wait_until_idle(cli, &paused);
     }

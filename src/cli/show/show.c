@@ -73,8 +73,8 @@ static void add_time(struct buffer *out, const char *title, int64_t unix_ms)
     (void)buffer_printf(out, "%-9s %s (%s)\n", title, local, relative);
 }
 
-/* leat notes when a task was enqueued, unless its id has a time that cannot be. The note is lost with
- * an entry that was deleted or cannot be read. */
+/* leat notes when a task was enqueued, unless its id has a time that cannot be. The note is lost
+ * with an entry that was deleted or cannot be read. */
 static void add_enqueued(struct buffer *out, const struct redisReply *row)
 {
     int64_t unix_ms = fields_number(row, "enqueued_ms", 0), now_ms = clock_wall_ms();

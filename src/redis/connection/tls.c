@@ -24,22 +24,20 @@ static int have_no_passphrase(char *text, int size, int writing, void *context)
     return -1;
 }
 
-/* Takes OpenSSL's errors, and returns why it failed, or NULL. The first one is the cause; the others
- * mostly tell which part of OpenSSL met it. */
+/* Takes OpenSSL's errors, and returns why it failed, or NULL. The first one is the cause; the
+ * others mostly tell which part of OpenSSL met it. */
 static const char *take_reason(void)
 {
     unsigned long first = ERR_get_error();
     for (unsigned long error = first; error; error = ERR_get_error()) {
-        if (ERR_GET_LIB(error) == ERR_LIB_PEM &&
-            ERR_GET_REASON(error) == PEM_R_BAD_PASSWORD_READ) {
+        if (ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_BAD_PASSWORD_READ) {
             return "it has a passphrase";
         }
     }
     if (ERR_GET_LIB(first) == ERR_LIB_SYS) {
         return strerror(ERR_GET_REASON(first));
     }
-    if (ERR_GET_LIB(first) == ERR_LIB_X509 &&
-        ERR_GET_REASON(first) == X509_R_KEY_VALUES_MISMATCH) {
+    if (ERR_GET_LIB(first) == ERR_LIB_X509 && ERR_GET_REASON(first) == X509_R_KEY_VALUES_MISMATCH) {
         return "it is not the key of tls_cert";
     }
     return ERR_reason_error_string(first);
