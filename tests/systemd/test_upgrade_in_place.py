@@ -173,7 +173,8 @@ def test_broken_program(unit):
     assert upgrade(unit) != before
 
 
-# a program that says that it is ready, and has ended when systemd hears of it; its child holds the socket until then
+# a program that says that it is ready, and has ended when systemd hears of it; its child holds the socket until
+# then
 CRASHES_LATE = """#!/usr/bin/python3 -IS
 import os, socket, struct
 side = socket.socket(fileno=3)
@@ -189,8 +190,8 @@ while struct.unpack_from("I", side.recv(4096))[0] != 4:
 
 
 def test_program_that_crashes_late(unit):
-    """If the new program crashes just when it takes over, the former one is still the main process for systemd. Its
-    tasks end as ever, and then the service starts again, with whatever is installed."""
+    """If the new program crashes just when it takes over, the former one is still the main process for systemd.
+    Its tasks end as ever, and then the service starts again, with whatever is installed."""
     unit.configure(**PATIENT).drop_in("[Service]\nRestartSec=100ms\n").start()
     machine, before = unit.machine, unit.pid()
     assert start_task(unit, "long") == before

@@ -86,7 +86,8 @@ def test_sizes(running):
     assert running.request('/healthz').status == 200
 
 
-NO_REQUESTS = (b'\r\n\r\n', b'x\r\n\r\n', b'GET\r\n\r\n', b'GET \r\n\r\n', b'GET ?&&\r\n\r\n', b'\0' * 100 + b'\r\n\r\n',
+NO_REQUESTS = (b'\r\n\r\n', b'x\r\n\r\n', b'GET\r\n\r\n', b'GET \r\n\r\n', b'GET ?&&\r\n\r\n',
+               b'\0' * 100 + b'\r\n\r\n',
                b'\xff\xfe\r\n\r\n',
                b'GET / HTTP/9.9\r\nHost: localhost\r\n\r\n', b'GET / HTTP/1.1\r\n\r\n',
                b'GET / HTTP/1.1\r\nHost\r\n\r\n', b'GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n')

@@ -390,8 +390,8 @@ def test_no_file_ends_a_worker_of_another_host(daemon, queue, heartbeats, worker
 
 
 def test_clean_stop_without_redis(daemon, redis_servers, late):
-    """A worker that stops while Redis is away cannot say so. It leaves a proof, as a killed one does, so when Redis
-    is back, the others of the host do not wait for it to return."""
+    """A worker that stops while Redis is away cannot say so. It leaves a proof, as a killed one does, so when
+    Redis is back, the others of the host do not wait for it to return."""
     server = redis_servers(appendonly='yes', appendfsync='always')
     queue = Queue(server.client()).load()
     own = dict(LONG, redis={'socket': str(server.socket)})
