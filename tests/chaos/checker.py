@@ -548,8 +548,8 @@ def remembered(facts):
 
 
 def counters(facts):
-    """I10: the queue's counters agree with the history. If the queue has not drained, workers go on after they were
-    read."""
+    """I10: the queue's counters agree with the history. If the queue has not drained, workers go on after these
+    were read."""
     if not facts.of['drained']:
         return
     stats, known = facts.final['stats'], [n for n in set(facts.tasks) | set(facts.runs_of)]
