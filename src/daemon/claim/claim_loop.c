@@ -275,11 +275,13 @@ static void set_scan_timer(struct claim_loop *claim_loop)
 
 /* If the read had to wait, there is most likely no other task: then the short claim of just the
  * named one, and the next read finds what else has come. That costs the others two round trips, so
- * Redis has to be near. */
+ * Redis has to be near; and a batch must not begin without them. */
 static bool wants_only_named(const struct claim_loop *claim_loop)
 {
-    return claim_loop->deferred ||
-           (claim_loop->waited && !claim_loop->scheduled && claim_loop->claim_took_ns < NEAR_NS);
+    bool may_be_alone = claim_loop->waited && !claim_loop->scheduled &&
+                        claim_loop->claim_took_ns < NEAR_NS &&
+                        claim_loop->worker->config->task.batch == 1;
+    return claim_loop->deferred || may_be_alone;
 }
 
 static void turn_idle(struct claim_loop *claim_loop, bool may_claim)

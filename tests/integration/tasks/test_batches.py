@@ -221,6 +221,16 @@ def test_reload(daemon, queue, client, seen):
         assert [count for count, _ in seen.all()[before:]] == sizes
 
 
+def test_a_waiting_worker_takes_a_whole_batch(daemon, queue, client, seen):
+    """Tasks that come together to a worker that waits for some are one batch, each time."""
+    daemon(batched(seen.command(), batch=5)).wait_ready()
+    for number in range(1, 11):
+        wait_blocked(client)
+        add(queue, *numbers(5))
+        wait_succeeded(queue, 5 * number)
+    assert [count for count, _ in seen.all()] == [5] * 10
+
+
 # ---- end of a batch
 
 def test_other_success_codes(daemon, queue):
