@@ -17,7 +17,7 @@
 #include "queue/replies.h"
 #include "redis/server_command.h"
 
-#define FORMER_MOST 8 /* servers at which former connections are remembered */
+#define FORMER_MOST 8 /* sessions whose connections are remembered */
 
 /* The connections of a session that is over. */
 struct former {

@@ -166,7 +166,8 @@ def comes_back(queue, redis_server):
 def assert_two_runs(queue, heartbeats):
     """A task runs a second time, after its first run is dead."""
     heartbeats.wait_runs(2)
-    pass_time(LEASE_S)
+    # the second one has been seen for a lease, and with it all that the first one wrote meanwhile
+    wait_until(lambda: heartbeats.runs()[1].last - heartbeats.runs()[1].first > LEASE_S)
     first, second = heartbeats.runs()
     assert_apart([first, second])
     assert second.fence > first.fence and queue.counter('crashes') == 0
