@@ -169,6 +169,8 @@ int server_info_read(const redisReply *reply, struct server_info *out)
     out->maxmemory = info_number(text, "maxmemory", 0);
     out->saves_fail = info_says(text, "aof_last_write_status", "err") ||
                       (out->rdb_enabled && info_says(text, "rdb_last_bgsave_status", "err"));
+    /* the line is there only if both min-replicas-to-write and min-replicas-max-lag are set */
+    out->needs_replicas = info_number(text, "min_slaves_good_slaves", -1) >= 0;
     out->refused = info_number(text, "unexpected_error_replies", 0);
     return 0;
 }

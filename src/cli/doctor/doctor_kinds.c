@@ -27,6 +27,10 @@ static const struct doctor_kind kinds[] = {
      "See the log of Redis. The user default must have all rights, also if it is off; leat.acl "
      "shows how. A restart of Redis without errors, or CONFIG RESETSTAT, ends this finding.",
      false},
+    {"lone-master", "a master that accepts writes without its replicas",
+     "If this master is cut off together with a worker, the worker's tasks may run a second time "
+     "beside the first once the sentinels have chosen another master.",
+     NULL, "Set min-replicas-to-write of Redis to 1; see FAILOVER in leatd(8).", true},
     {"no-info", "INFO is not allowed", "Persistence could not be checked.", NULL,
      "Allow this user to run INFO.", true},
     {"open", "a default user that may do something",

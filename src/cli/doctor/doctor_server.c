@@ -59,6 +59,9 @@ static int connect_only(struct cli *cli)
 
 static void judge_server(struct doctor_report *report, const struct server_info *server)
 {
+    if (server->is_master && report->cli->config->redis.sentinels && !server->needs_replicas) {
+        found(report, "lone-master", "min-replicas-to-write", "0");
+    }
     if (!server->is_master) {
         found(report, "replica", server->version, "");
     }

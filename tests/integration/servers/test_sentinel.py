@@ -191,3 +191,14 @@ def test_no_sentinel(daemon, leat, servers, base_config):
     assert failed.returncode == 69 and sentinel.address in failed.stderr
     sentinel.revive()
     worker.wait_log(REGISTERED)
+
+
+def test_doctor_names_a_master_that_needs_no_replica(leat, watched, base_config):
+    """With sentinels, a master that accepts writes without its replicas may have a task run twice at once after a
+    failover: leat doctor notes it until min-replicas-to-write is set."""
+    base_config.update(merged(base_config, watched.sections()))
+    Queue(watched.master.client()).load()
+    said = leat('doctor').stdout
+    assert 'NOTE lone-master: ' in said and 'min-replicas-to-write' in said, said
+    watched.master.ask('CONFIG', 'SET', 'min-replicas-to-write', '1')
+    assert 'lone-master' not in leat('doctor').stdout
