@@ -7,10 +7,20 @@ import redis
 
 from harness.functions.damages import settle
 from harness.functions.invariants import check
-from harness.queue import text
+from harness.queue import LIBRARY, Queue, text
 
-BIG = b'b' * (20 << 20)  # more than a call moves
+MOVED = 16 << 20  # bytes after which a call stops
+SHARE = 8  # of these, and of large tasks: enough, and sooner done
+BIG = b'b' * ((20 << 20) // SHARE)  # more than a call moves
 LIMIT = 100000
+
+
+@pytest.fixture
+def queue(client):
+    """The queue `emails`; calls stop after a share of the usual bytes."""
+    source, whole = LIBRARY.read_text(), f'local MOVE_BYTES = {MOVED} '
+    assert source.count(whole) == 1
+    return Queue(client).load(source.replace(whole, f'local MOVE_BYTES = {MOVED // SHARE} '))
 
 
 def add_plain(queue, *payloads):
@@ -291,7 +301,7 @@ def test_many_dead_letters_in_one_call(queue, name, packed):
     fields, and ask for the others again."""
     queue.register('w1')
     add_plain(queue, BIG, b'x')
-    queue.redis.xadd(queue.stream, {f'f{number}': BIG[:20000] for number in range(1001)})
+    queue.redis.xadd(queue.stream, {f'f{number}': BIG[:20000 // SHARE] for number in range(1001)})
     while len(queue.letters()) < 3:
         for task in queue.begin('w1', 8):
             queue.finish('w1', task, 'dead', cause='exit')
