@@ -186,7 +186,7 @@ demo: ## show leat at work with a private Redis and a worker; 10 seconds
 	@$(SUBMAKE) -s -j$(JOBS) all
 	@tests/demo/run $(BUILD)
 
-check: ## run every test (SAN=1: only those that run compiled code, under ASan and UBSan)
+check: ## run every test (SAN=1: those that run compiled code, under ASan and UBSan; SHORT=1: a third of these)
 	@$(SUBMAKE) deps-check
 	@$(SUBMAKE) -j$(JOBS) all unit-tests
 	@$(SUBMAKE) run-check
@@ -196,15 +196,16 @@ check-servers: ## run the tests that depend on the server on Redis and Valkey of
 	@$(SUBMAKE) -j$(JOBS) all unit-tests
 	@tests/tools/check-servers $(if $(SHORT),--short) $(BUILD)
 
-check-nightly: ## test cgroup limits in a guest kernel (memory, processes, CPU), then run inject
+check-nightly: ## test cgroup limits in a guest kernel, then run check SAN=1 and inject
 	@$(SUBMAKE) deps-nightly
 	@$(SUBMAKE) -j$(JOBS) all
 	@tests/guest/run $(BUILD) tests/integration/isolation/test_cgroup_limits.py tests/integration/isolation/test_cgroups.py \
 		tests/systemd/test_unit_memory.py
+	@$(SUBMAKE) check SAN=1
 	@$(SUBMAKE) inject
 
 run-check: # check without installing packages and building
-	@tests/tools/check $(if $(SAN),--compiled) $(BUILD)
+	@tests/tools/check $(if $(SAN),--compiled) $(if $(SHORT),--short) $(BUILD)
 
 unit-tests: $(UNIT_SOURCES:%.c=$(BUILD)/%) $(BUILD)/tests/inject/inject.so $(BUILD)/tests/inject/wall.so \
 	$(BUILD)/tests/next/leatd $(BUILD)/tests/far/leatd
