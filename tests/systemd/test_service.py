@@ -86,6 +86,24 @@ def test_a_taken_name(machine):
     assert not inside(machine, "/etc/systemd/system/leatd@taken.service.d")()
 
 
+def test_a_taken_group(machine):
+    """Users that are in a group of that name already would be able to read the queue's files: the queue does not
+    get it. A group without members is taken, as an interrupted leat init --service leaves it."""
+    machine.run("useradd", "--system", "reader")
+    for name, join in ("shut", ("gpasswd", "-a", "reader")), ("prime", ("usermod", "reader", "-g")):
+        machine.run("groupadd", f"leat-{name}")
+        machine.run(*join, f"leat-{name}")
+        done = init(machine, name, check=False)
+        assert done.returncode == 73 and f"group leat-{name} exists and has members, such as reader" in done.stderr
+        assert machine.run("id", f"leat-{name}", check=False).returncode != 0
+        assert not inside(machine, f"/etc/systemd/system/leatd@{name}.service.d")()
+    machine.run("groupadd", "leat-open")
+    init(machine, "open")
+    # members that an administrator adds later are no obstacle
+    machine.run("gpasswd", "-a", "reader", "leat-open")
+    init(machine, "open")
+
+
 def test_two_queues_with_one_name(machine):
     """Two queues whose mapped names are the same by an accident of the hash do not get one user."""
     first, second = "thumbnails-of-customer-412789", "thumbnails-of-customer-649192"

@@ -52,7 +52,7 @@ static const char init_help[] =
     "  64  wrong usage\n"
     "  69  Redis or systemd cannot be reached\n"
     "  71  the user cannot be made, or systemd refuses a command\n"
-    "  73  a file cannot be written, or the name of the user is taken\n"
+    "  73  a file cannot be written, or the name of the user or group is taken\n"
     "  74  the output cannot be written\n"
     "  75  Redis is busy, or leatd runs and --move is missing; try again\n"
     "  77  Redis denied access, or you are not root\n"

@@ -222,6 +222,37 @@ static int make_config(const struct service *service)
 
 /* ---- the user */
 
+/* Returns a user that is in the group, or NULL. */
+static const char *find_member(const struct group *group)
+{
+    const struct passwd *entry;
+
+    if (group->gr_mem[0]) {
+        return group->gr_mem[0];
+    }
+    setpwent();
+    while ((entry = getpwent()) && entry->pw_gid != group->gr_gid) {
+    }
+    endpwent();
+    return entry ? entry->pw_name : NULL;
+}
+
+/* Refuses to take a group over: its members could read the files of the queue. One without members
+ * is what an interrupted command leaves. */
+static int check_group(const struct service *service)
+{
+    const struct group *group = getgrnam(service->own);
+    const char *member = group ? find_member(group) : NULL;
+
+    if (!member) {
+        return EX_OK;
+    }
+    cli_error("group %s exists and has members, such as %s, who could read the files of the queue; "
+              "remove it, or give the queue another name",
+              service->own, member);
+    return EX_CANTCREAT;
+}
+
 /* Refuses a user that was made for something else, also for another queue: names that are mapped
  * can be the same. */
 static int check_user(const struct service *service)
@@ -230,7 +261,7 @@ static int check_user(const struct service *service)
     char home[64], comment[COMMENT_SIZE];
 
     if (!entry) {
-        return EX_OK;
+        return check_group(service);
     }
     (void)snprintf(home, sizeof home, "/var/lib/%s", service->own);
     write_comment(service, comment);
