@@ -207,11 +207,22 @@ static void log_refusal(struct upgrade *upgrade, const char *why)
     }
 }
 
+/* Whether that is the answer which the upgrade under way will give. A task of the same user can ask
+ * for it again, in the name of whoever waits for it. */
+static bool is_awaited(const struct upgrade *upgrade, struct answer answer)
+{
+    return answer.pid != 0 && answer.pid == upgrade->answer.pid &&
+           answer.number == upgrade->answer.number;
+}
+
 /* A process that is about to be in charge waits with it: whoever asks hears of MAINPID= sooner than
  * this process of MAIN. */
 static void begin(struct upgrade *upgrade, struct answer answer)
 {
     const char *why = obstacle(upgrade);
+    if (why && is_awaited(upgrade, answer)) {
+        return;
+    }
     if (why) {
         char text[256];
         log_refusal(upgrade, why);
@@ -441,8 +452,10 @@ static void take_charge(struct upgrade *upgrade)
     become_main(upgrade);
     upgrade->events.in_charge(upgrade->events.context);
     if (upgrade->is_asked) {
+        const struct answer answer = upgrade->answer;
         upgrade->is_asked = false;
-        begin(upgrade, upgrade->answer);
+        upgrade->answer = (struct answer){0};
+        begin(upgrade, answer);
     }
 }
 

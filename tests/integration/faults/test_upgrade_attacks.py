@@ -1,5 +1,8 @@
 """Attempts to break upgrades in place, by a new program and by tasks: the table in RIGHTS of leatd(8)."""
+import ctypes
 import os
+import signal
+import socket
 import time
 
 import pytest
@@ -66,6 +69,21 @@ def test_flood_of_requests(service, queue):
     assert records <= time.monotonic() - began + 1
     queue.add({'command': 'true'})
     wait_until(lambda: queue.counter('succeeded') == 1, message=service.daemon.log)
+
+
+def test_second_request_for_one_answer(service):
+    """A task of the daemon's user can see for which answer leat upgrade waits, in /proc/net/unix, and ask for it
+    again in its name. The answer is still that of the upgrade, and not that another one is under way."""
+    number = 4711
+    libc = ctypes.CDLL(None, use_errno=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as answers:
+        answers.bind(f'\0leat-answer-{os.getpid()}-{number}')
+        answers.settimeout(60)
+        for _ in range(2):
+            assert libc.sigqueue(service.main, signal.SIGUSR2, ctypes.c_void_p(number)) == 0
+            wait_until(lambda: takes_signals(service.main))
+        assert answers.recv(500).startswith(b'+')
+    assert service.reasons() == []
 
 
 def test_tasks_inherit_nothing(service, queue, folder):
