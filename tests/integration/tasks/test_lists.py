@@ -219,6 +219,21 @@ def test_a_full_queue_waits(daemon, client, queue, folder, output):
     assert worker.log().count('queue full: ') == worker.log().count('queue no longer full')
 
 
+def test_an_item_that_is_too_large(daemon, client, output):
+    """It stays and holds up its list, with one record in the log; other lists go on. Without it, its list goes
+    on, too."""
+    worker = daemon({'queue': {'max_task': '64K'}}).wait_ready()
+    wait_watching(client)
+    client.lpush('work', 'before', 'x' * 70_000, 'behind')
+    worker.wait_log('list work: cannot take items: task 2: larger than max_task: it has 70007 bytes')
+    client.lpush('other', 'fine')
+    wait_lines(output, ['fine'])
+    assert client.llen('work') == 3
+    client.lrem('work', 1, 'x' * 70_000)
+    wait_lines(output, ['fine', 'before', 'behind'])
+    assert worker.log().count('cannot take items') == 1
+
+
 def test_full_memory_waits(daemon, client, output):
     """If Redis refuses writes, items stay, the log says why once, and they are taken when there is memory."""
     worker = daemon().wait_ready()
