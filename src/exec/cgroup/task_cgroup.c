@@ -22,6 +22,9 @@
 
 enum { STAT_SIZE = 4096 };
 
+/* The part of a limit of memory that may be taken by what earlier tasks have left. */
+#define REMAINS_PART 16
+
 /* How many cgroups a task may create below its own. The daemon waits while they are removed. */
 #define MOST_BELOW "250"
 
@@ -191,13 +194,29 @@ static bool hides_peaks(const struct task_cgroup *task_cgroup)
            clock_boot_ns() - task_cgroup->made_ns >= REMAKE_NS;
 }
 
+/* Whether shared memory that earlier tasks have left, such as files in /dev/shm, would count for
+ * the next one. It stays with a cgroup that is removed. Caches do not matter: the kernel drops
+ * them. */
+static bool has_remains(const struct task_cgroup *task_cgroup, const struct bounds *bounds)
+{
+    int64_t high = bounds->values[TASK_MEMORY_HIGH], limit = bounds->values[TASK_MEMORY_MAX];
+    char text[STAT_SIZE];
+    limit = limit == 0 || (high > 0 && high < limit) ? high : limit;
+    /* most tasks leave little, and memory.stat takes longer to read */
+    return limit > 0 && (task_cgroup->controllers & BOUNDS_MEMORY) &&
+           control_file_read_at(task_cgroup->directory, "memory.current", text, sizeof text) > 0 &&
+           strtoll(text, NULL, 10) >= limit / REMAINS_PART &&
+           control_file_read_at(task_cgroup->directory, "memory.stat", text, sizeof text) > 0 &&
+           control_file_value(text, "shmem") >= limit / REMAINS_PART;
+}
+
 int task_cgroup_prepare(struct task_cgroup *task_cgroup, const struct bounds *bounds,
                         const char **what)
 {
     *what = task_cgroup->name;
     bool missing = task_cgroup->directory < 0;
     if (missing || task_cgroup->dirty || has_groups_below(task_cgroup) ||
-        hides_peaks(task_cgroup)) {
+        hides_peaks(task_cgroup) || has_remains(task_cgroup, bounds)) {
         task_cgroup->dirty = true; /* make() clears it */
         /* a task of leatd's user may have frozen the cgroups of all tasks */
         (void)control_file_write(task_cgroup->parent, "cgroup.freeze", "0");

@@ -3,10 +3,14 @@ controllers: `make check-nightly` runs this file in a guest."""
 import json
 import os
 import re
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from harness.daemon import is_sanitized
+from harness.polling import wait_until
 from harness.tasks import wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -126,3 +130,16 @@ def test_memory_of_the_daemon(bounded, queue, group):
     wait_succeeded(queue, 104, 120)
     peak = int((group / 'daemon/memory.peak').read_text())
     assert is_sanitized() or peak < 48 * MIB, peak / MIB
+
+
+def test_memory_that_tasks_leave(bounded, queue):
+    """Shared memory that tasks leave behind does not count for the next task in their slot: with less than one
+    limit of it each, no task is OOM-killed."""
+    left = Path(tempfile.mkdtemp(prefix='leat-test-', dir='/dev/shm'))
+    bounded({**ONCE, 'queue': {'concurrency': 1}, 'isolation': {'memory_max': '32M'}}).wait_ready()
+    try:
+        queue.add(*[{'command': f'fallocate -l 20M {left}/{number}'} for number in range(8)])
+        wait_until(lambda: queue.counter('succeeded') + len(queue.letters()) == 8, 120)
+        assert [letter['leat.cause'] for _, letter in queue.letters()] == []
+    finally:
+        shutil.rmtree(left)
