@@ -38,7 +38,7 @@ struct server_info {
     char maxmemory_policy[32];
     int64_t maxmemory;
     bool needs_replicas; /* it refuses writes if too few replicas are connected */
-    bool saves_fail; /* the last write of the append-only file or of a snapshot failed */
+    bool saves_fail;     /* the last write of the append-only file or of a snapshot failed */
     /* Commands of its append-only file, or of its master, that it refused since it was started. */
     int64_t refused;
 };
