@@ -31,24 +31,25 @@ enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 static const int64_t century_ms = INT64_C(36525) * 86400000;
 
-/* Parses the digits at *text, which moves past them. Returns 0, or -1 if there are none or the
- * number overflows. */
+/* Parses the digits at *text, which moves past them. Returns 0, UNITS_TOO_LARGE, or -1 if there are
+ * none. */
 static int parse_digits(const char **text, int64_t *value)
 {
     const char *at = *text;
+    int result = 0;
 
     *value = 0;
     for (; *at >= '0' && *at <= '9'; at++) {
         if (__builtin_mul_overflow(*value, 10, value) ||
             __builtin_add_overflow(*value, *at - '0', value)) {
-            return -1;
+            result = UNITS_TOO_LARGE;
         }
     }
     if (at == *text) {
         return -1;
     }
     *text = at;
-    return 0;
+    return result;
 }
 
 /* Finds the unit named by the letters at *text, from `first` on in the table; *text moves past it.
@@ -74,27 +75,32 @@ int units_parse_duration(const char *text, int64_t *ms)
 
     /* a number without a unit is seconds, but not in a sum: "1m30" is ambiguous */
     const char *at = text;
-    if (parse_digits(&at, &value) != 0) {
+    int digits = parse_digits(&at, &value);
+    if (digits < 0) {
         return -1;
     }
     if (*at == '\0') {
-        if (__builtin_mul_overflow(value, 1000, &total) || total > century_ms) {
-            return -1;
+        if (digits != 0 || __builtin_mul_overflow(value, 1000, &total) || total > century_ms) {
+            return UNITS_TOO_LARGE;
         }
         *ms = total;
         return 0;
     }
 
     /* in a sum each part has a smaller unit than the one before */
+    bool too_large = false;
     for (at = text; *at != '\0'; at += strspn(at, " ")) {
-        if (parse_digits(&at, &value) != 0) {
+        digits = parse_digits(&at, &value);
+        unit = digits < 0 ? -1 : parse_unit(&at, unit + 1);
+        if (unit < 0) {
             return -1;
         }
-        unit = parse_unit(&at, unit + 1);
-        if (unit < 0 || __builtin_mul_overflow(value, durations[unit].factor, &value) ||
-            __builtin_add_overflow(total, value, &total) || total > century_ms) {
-            return -1;
-        }
+        too_large = too_large || digits != 0 ||
+                    __builtin_mul_overflow(value, durations[unit].factor, &value) ||
+                    __builtin_add_overflow(total, value, &total) || total > century_ms;
+    }
+    if (too_large) {
+        return UNITS_TOO_LARGE;
     }
     *ms = total;
     return 0;
@@ -104,7 +110,8 @@ int units_parse_size(const char *text, int64_t *bytes)
 {
     int64_t value;
 
-    if (parse_digits(&text, &value) != 0) {
+    int result = parse_digits(&text, &value);
+    if (result < 0) {
         return -1;
     }
     for (size_t i = 0; *text != '\0' && i < SIZES; i++) {
@@ -112,15 +119,17 @@ int units_parse_size(const char *text, int64_t *bytes)
             continue;
         }
         if (__builtin_mul_overflow(value, sizes[i].factor, &value)) {
-            return -1;
+            result = UNITS_TOO_LARGE;
         }
         text = "";
     }
     if (*text != '\0') {
         return -1;
     }
-    *bytes = value;
-    return 0;
+    if (result == 0) {
+        *bytes = value;
+    }
+    return result;
 }
 
 void units_format_size(int64_t bytes, char *text)
@@ -138,7 +147,9 @@ void units_format_size(int64_t bytes, char *text)
 
 int units_parse_percent(const char *text, int64_t *percent)
 {
-    return parse_digits(&text, percent) != 0 || strcmp(text, "%") != 0 ? -1 : 0;
+    int result = parse_digits(&text, percent);
+
+    return strcmp(text, "%") == 0 ? result : -1;
 }
 
 int units_parse_integer(const char *text, int64_t low, int64_t high, int64_t *value)
@@ -149,8 +160,12 @@ int units_parse_integer(const char *text, int64_t low, int64_t high, int64_t *va
     if (negative) {
         text++;
     }
-    if (parse_digits(&text, &number) != 0 || *text != '\0') {
+    int result = parse_digits(&text, &number);
+    if (result < 0 || *text != '\0') {
         return -1;
+    }
+    if (result != 0) {
+        return result;
     }
     if (negative) {
         number = -number;

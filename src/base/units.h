@@ -8,17 +8,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes milliseconds to *ms. Returns 0, or -1 if text is no duration, negative, or over 100
- * years. */
+/* What the functions below return for a value of the right form that is too large. */
+enum { UNITS_TOO_LARGE = 1 };
+
+/* Writes milliseconds to *ms. Returns 0, -1 if text is no duration, or negative, or UNITS_TOO_LARGE
+ * if it is over 100 years. */
 int units_parse_duration(const char *text, int64_t *ms);
 
-/* Writes bytes to *bytes. Returns 0, or -1 if text is no size or over INT64_MAX. */
+/* Writes bytes to *bytes. Returns 0, -1 if text is no size, or UNITS_TOO_LARGE if it is over
+ * INT64_MAX. */
 int units_parse_size(const char *text, int64_t *bytes);
 
-/* Parses a whole number of percent, such as "150%". Returns 0 or -1. */
+/* Parses a whole number of percent, such as "150%". Returns 0, -1 or UNITS_TOO_LARGE. */
 int units_parse_percent(const char *text, int64_t *percent);
 
-/* Parses a decimal integer from low to high. Returns 0 or -1. */
+/* Parses a decimal integer from low to high. Returns 0, -1 if text is none, or UNITS_TOO_LARGE if
+ * no int64_t holds it. */
 int units_parse_integer(const char *text, int64_t low, int64_t high, int64_t *value);
 
 enum { UNITS_INTEGER_SIZE = 24 }; /* for the text of any int64_t */

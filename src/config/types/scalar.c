@@ -148,7 +148,11 @@ static int set_whole(void *member, const struct table_row *row, const char *text
         store(member, row, -value);
         return 0;
     }
-    if (wholes[row->type].parse(text, &value) != 0) {
+    int wrong = wholes[row->type].parse(text, &value);
+    if (wrong == UNITS_TOO_LARGE) {
+        return out_of_range(row, text, why);
+    }
+    if (wrong != 0) {
         if (row->type == TABLE_INTEGER) {
             return refuse_value(row, text, wholes[row->type].fault, why);
         }

@@ -71,21 +71,29 @@ static void other_durations_are_refused(void **state)
         "0x10s",
         "five",
         "5s,",
+        "99999999999999999999x",
+        "36526d5",
+    };
+    const char *too_large[] = {
         "36526d",
         "3155760001",
         "99999999999999999999",
         "9223372036854775807w",
         "100w99999999999999999999s",
     };
+    int64_t ms = 42;
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        int64_t ms = 42;
-
         if (units_parse_duration(cases[i], &ms) != -1) {
             fail_msg("\"%s\" was read as %lld", cases[i], (long long)ms);
         }
-        assert_int_equal(ms, 42);
     }
+    for (size_t i = 0; i < COUNT(too_large); i++) {
+        if (units_parse_duration(too_large[i], &ms) != UNITS_TOO_LARGE) {
+            fail_msg("\"%s\" was not too large", too_large[i]);
+        }
+    }
+    assert_int_equal(ms, 42);
 }
 
 /* Goal: sizes are powers of 1024, up to INT64_MAX. */
@@ -104,17 +112,9 @@ static void sizes_are_read(void **state)
         {"2T", INT64_C(2) << 40},
         {"9223372036854775807", INT64_MAX},
     };
-    const char *wrong[] = {"",
-                           "K",
-                           "-1",
-                           "1k",
-                           "1KB",
-                           "1 K",
-                           "1.5M",
-                           "K1",
-                           "9223372036854775808",
-                           "9007199254740992K",
-                           "8388608T"};
+    const char *wrong[] = {"", "K", "-1", "1k", "1KB", "1 K", "1.5M", "K1", "9223372036854775808x"};
+    const char *too_large[] = {"9223372036854775808", "9007199254740992K", "8388608T"};
+    int64_t unchanged = 42;
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         int64_t bytes = -1;
@@ -123,13 +123,14 @@ static void sizes_are_read(void **state)
         assert_int_equal(bytes, cases[i].bytes);
     }
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        int64_t bytes = 42;
-
-        if (units_parse_size(wrong[i], &bytes) != -1) {
-            fail_msg("\"%s\" was read as %lld", wrong[i], (long long)bytes);
+        if (units_parse_size(wrong[i], &unchanged) != -1) {
+            fail_msg("\"%s\" was read as %lld", wrong[i], (long long)unchanged);
         }
-        assert_int_equal(bytes, 42);
     }
+    for (size_t i = 0; i < COUNT(too_large); i++) {
+        assert_int_equal(units_parse_size(too_large[i], &unchanged), UNITS_TOO_LARGE);
+    }
+    assert_int_equal(unchanged, 42);
 }
 
 /* Goal: integers must be within their range, limits included. */
@@ -147,10 +148,12 @@ static void integers_keep_to_their_range(void **state)
 
     value = 42;
     const char *wrong[] = {"",   "-",   "--1", "+1", " 1",  "1 ",
-                           "1x", "0x1", "6",   "-4", "1e3", "9223372036854775808"};
+                           "1x", "0x1", "6",   "-4", "1e3", "9223372036854775808x"};
     for (size_t i = 0; i < COUNT(wrong); i++) {
         assert_int_equal(units_parse_integer(wrong[i], -3, 5, &value), -1);
     }
+    assert_int_equal(units_parse_integer("9223372036854775808", -3, 5, &value), UNITS_TOO_LARGE);
+    assert_int_equal(units_parse_integer("-9223372036854775808", -3, 5, &value), UNITS_TOO_LARGE);
     assert_int_equal(value, 42);
 }
 
