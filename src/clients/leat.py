@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import inspect
 import json
 import os
 import re
@@ -508,7 +509,10 @@ async def serve_async(work: Callable[[Attempt], Awaitable[object]]) -> None:
     time."""
     async def outcome(attempt: Attempt) -> str:
         try:
-            await work(attempt)
+            result = work(attempt)
+            if not inspect.isawaitable(result):
+                raise TypeError('serve_async: the function is no coroutine function; use serve')
+            await result
         except asyncio.CancelledError as error:
             # either this coroutine was cancelled, or one that work waited for; Python before 3.11 cannot tell
             if getattr(asyncio.current_task(), 'cancelling', int)():

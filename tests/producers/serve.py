@@ -1,4 +1,4 @@
-"""A resident process with leat.py: serve.py sync|async|wrong. Its tasks say by their payload how they end."""
+"""A resident process with leat.py: serve.py sync|async|wrong|plain. The payloads of its tasks say how they end."""
 import asyncio
 import subprocess
 import sys
@@ -52,5 +52,7 @@ if sys.argv[1] == 'async':
     asyncio.run(leat.serve_async(meet))
 elif sys.argv[1] == 'wrong':
     leat.serve(meet)
+elif sys.argv[1] == 'plain':
+    asyncio.run(leat.serve_async(work))
 else:
     leat.serve(work)

@@ -151,6 +151,16 @@ def test_a_coroutine_function_without_asyncio(daemon, queue):
     assert letter.cause == 'reported' and letter.reason.endswith('use serve_async')
 
 
+def test_a_plain_function_with_asyncio(daemon, queue):
+    """A function that asyncio cannot await is named as what is wrong, and the other call too."""
+    command = f"PYTHONPATH='{CLIENTS}' exec {sys.executable} -B '{PROGRAMS}/serve.py' plain"
+    daemon(resident(command)).wait_ready()
+    add(queue, 'one', SIZE='1')
+    letter, = wait_letters(queue)
+    assert letter.cause == 'reported'
+    assert letter.reason == 'TypeError: serve_async: the function is no coroutine function; use serve'
+
+
 def test_a_handler_of_several_tasks(daemon, queue, handler):
     """With a batch, coroutines have several tasks at a time: two that wait for each other end."""
     command, kind = handler
