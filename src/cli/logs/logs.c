@@ -279,6 +279,12 @@ static void explain(const struct cli *cli, const struct logs_task *task, const c
     if (ran_elsewhere(task)) {
         cli_error("%s has no output of %stask %s: it ran on %.*s; run leat logs there", where, of,
                   task->tid, (int)task->hosts.size, task->hosts.data);
+    } else if (task->hosts.size == 0 && task->known && task->live) {
+        cli_error("%s has no output of %stask %s: it has not started", where, of, task->tid);
+    } else if (task->no_journal) {
+        cli_error("%s has no output of %stask %s: there is no journal here; use -D for a folder "
+                  "with journal files",
+                  where, of, task->tid);
     } else if (task->hosts.size > 0) {
         cli_error("%s has no output of %stask %s: it has written nothing yet%s", where, of,
                   task->tid,
@@ -286,8 +292,6 @@ static void explain(const struct cli *cli, const struct logs_task *task, const c
                           cli->config->output.to == CONFIG_OUTPUT_FILE
                       ? ", or its output was removed"
                       : ", or its output is not kept; see [output] to");
-    } else if (task->known && task->live) {
-        cli_error("%s has no output of %stask %s: it has not started", where, of, task->tid);
     } else if (task->known && !entry_is_task(task->tid)) {
         cli_error("%s has no output of task %s: no task of the queue, its history and its dead "
                   "letters, and no record in this host's journal has this label; use the id of "
@@ -378,7 +382,10 @@ static int report_missing(struct cli *cli, struct logs_task *task,
                           const struct logs_options *options, bool is_file)
 {
     struct buffer folder = BUFFER_INIT, own = BUFFER_INIT;
-    const char *where = options->directory ? options->directory : "this host's journal", *logs;
+    const char *where = options->directory ? options->directory
+                        : task->no_journal ? "this host"
+                                           : "this host's journal",
+               *logs;
     int status;
 
     logs = service_folder(SERVICE_LOGS, cli->config->path, &own) == 0 ? own.data : NULL;

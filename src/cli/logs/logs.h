@@ -31,6 +31,7 @@ struct logs_task {
     bool known;          /* Redis has answered */
     bool refused;        /* Redis refuses to answer: do not ask again */
     bool elsewhere;      /* when Redis was asked last, it ran on another host */
+    bool no_journal;     /* its output would be in this host's journal, and there is none */
     int64_t attempts;    /* that have started; 0: none, or unknown */
     struct buffer hosts; /* of its attempts, separated by ", " */
     int64_t ask_ns;      /* CLOCK_BOOTTIME of the next question to Redis */

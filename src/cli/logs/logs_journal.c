@@ -271,9 +271,10 @@ static int follow(struct journal *journal)
 
 /* ---- no output */
 
-/* Prints an error if there is no output because there is no journal, or it is not readable. If the
- * queue's output goes to files, no journal is needed. Returns the exit status. */
-static int explain_nothing(const struct cli *cli, const struct logs_options *options)
+/* Prints an error if there is no output because the journal is not readable, and notes it if there
+ * is none although the queue's output goes there. Returns the exit status. */
+static int explain_nothing(const struct cli *cli, struct logs_task *task,
+                           const struct logs_options *options)
 {
     glob_t found = {0};
     bool any = false, unreadable = false;
@@ -293,9 +294,7 @@ static int explain_nothing(const struct cli *cli, const struct logs_options *opt
             "systemd-journal or adm");
         return EX_NOPERM;
     }
-    if (!any && cli->config->output.to != CONFIG_OUTPUT_FILE) {
-        cli_error("this host has no journal; use -D for a folder with journal files");
-    }
+    task->no_journal = !any && cli->config->output.to == CONFIG_OUTPUT_JOURNAL;
     return LOGS_NOTHING;
 }
 
@@ -391,7 +390,7 @@ int logs_show_journal(struct cli *cli, struct logs_task *task, const struct logs
     sd_journal_close(journal.handle);
     logs_sender_free(journal.sender);
     if (status == EX_OK && journal.printer.printed == 0 && options->lines != 0) {
-        status = explain_nothing(cli, options);
+        status = explain_nothing(cli, task, options);
     }
     return status;
 }

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 
@@ -381,6 +382,24 @@ def test_this_host_s_journal(leat, queue):
     done = leat('logs', '99-0')
     assert done.returncode in (1, os.EX_NOPERM)
     assert 'no output of task 99-0' in done.stderr or 'permission denied' in done.stderr
+
+
+def test_no_journal(daemon, queue, folder, base_config):
+    """On a host without a journal, the one message about a task that ran here says so, and not that the task has
+    written nothing."""
+    script = 'for d in /var/log/journal /run/log/journal; do [ ! -d $d ] || mount -t tmpfs none $d || exit; done'
+    hidden = ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', script + '; exec "$@"', 'sh']
+    if not shutil.which('unshare') or subprocess.run([*hidden, 'true'], check=False).returncode:
+        pytest.skip('cannot hide the journal of this host')
+    daemon()
+    [tid] = queue.add({'command': 'echo out', 'result_ttl': '1h'})
+    wait_succeeded(queue, 1)
+    path = write_config(folder / 'queue.ini', base_config)
+    done = subprocess.run([*hidden, program('leat'), '-c', path, 'logs', tid], capture_output=True, text=True,
+                          check=False)
+    assert (done.returncode, done.stderr) == (
+        1, f'leat: this host has no output of task {tid}: there is no journal here; use -D for a folder with '
+        'journal files\n')
 
 
 # ---- from files
