@@ -1,6 +1,7 @@
 /* TLS by hiredis_ssl, or a refusal if it is not built in. */
 #include "redis/connection/tls.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -151,6 +152,23 @@ static const char *advice_of(long verdict)
     }
 }
 
+/* True for alerts by which a server refuses the certificate of its client. */
+static bool is_about_own_certificate(unsigned long error)
+{
+    switch (ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET) {
+    case SSL_AD_BAD_CERTIFICATE:
+    case SSL_AD_UNSUPPORTED_CERTIFICATE:
+    case SSL_AD_CERTIFICATE_REVOKED:
+    case SSL_AD_CERTIFICATE_EXPIRED:
+    case SSL_AD_CERTIFICATE_UNKNOWN:
+    case SSL_AD_UNKNOWN_CA:
+    case SSL_AD_CERTIFICATE_REQUIRED:
+        return ERR_GET_LIB(error) == ERR_LIB_SSL;
+    default:
+        return false;
+    }
+}
+
 int tls_explain(const struct redisContext *redis, char *text, size_t size)
 {
     const SSL *ssl = redis->privdata;
@@ -175,6 +193,13 @@ int tls_explain(const struct redisContext *redis, char *text, size_t size)
         return 0;
     }
     ERR_clear_error(); /* report it once, not for the next connection, too */
+    if (reason && is_about_own_certificate(error)) {
+        (void)snprintf(text, size,
+                       "TLS: the server does not accept this host's certificate: %s; set tls_cert "
+                       "and tls_key",
+                       reason);
+        return 0;
+    }
     if (reason) {
         (void)snprintf(text, size, "TLS: %s", reason);
         return 0;

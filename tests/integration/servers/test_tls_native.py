@@ -1,5 +1,10 @@
 """[redis] tls: TLS by leat itself, if hiredis has it; otherwise the configuration is refused."""
+import contextlib
+import os
+import socket
+import ssl
 import subprocess
+import threading
 
 import pytest
 
@@ -149,6 +154,37 @@ def test_without_a_certificate_of_this_host(built_in, daemon, leat, redis_server
     assert leat('enqueue', 'true').returncode == 69
     assert 'peer did not return a certificate' in redis_server.log()
     assert worker.running() and 'registered' not in worker.log()
+
+
+def refuse(listener, context):
+    """A server of which a client always reads the alert: it keeps the connection until the client closes it."""
+    def talk(connection):
+        with context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False) as session:
+            with pytest.raises(ssl.SSLError):
+                session.do_handshake()
+            while os.read(session.fileno(), 65536):
+                pass
+
+    with contextlib.suppress(OSError):
+        while True:
+            threading.Thread(target=talk, args=[listener.accept()[0]], daemon=True).start()
+
+
+@pytest.mark.parametrize('own, words', [(None, 'alert certificate required'), ('wrong', 'alert unknown ca')])
+def test_refused_by_the_server(built_in, daemon, folder, queue, authority, base_config, own, words):
+    """If a server says that it does not accept the certificate of this host, leatd says whose it is."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.sign('server'))
+    context.load_verify_locations(authority.path)
+    context.verify_mode = ssl.CERT_REQUIRED
+    keys = dict(zip(('tls_cert', 'tls_key'), Authority(folder, own).sign('client'))) if own else {}
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        threading.Thread(target=refuse, args=[listener, context], daemon=True).start()
+        base_config['redis'] = {'host': NAME, 'port': listener.getsockname()[1], 'tls': 'yes',
+                                'tls_ca': authority.path, **keys}
+        worker = daemon()
+        worker.wait_log("TLS: the server does not accept this host's certificate: ")
+        assert f'{words}; set tls_cert and tls_key' in worker.log()
 
 
 def test_outage(built_in, daemon, redis_server, queue, client, spoken):
