@@ -154,18 +154,22 @@ void queue_tell(struct command *command, const struct queue *queue, int64_t want
 /* ---- plain commands ---- */
 
 void queue_block(struct command *command, const struct queue *queue, const char *consumer,
-                 int64_t count)
+                 int64_t count, int64_t block_ms)
 {
     COMMAND_BEGIN(command, "XREADGROUP", "GROUP", queue->group, consumer, "COUNT");
     command_add_number(command, count);
-    COMMAND_ADD(command, "BLOCK", "0", "STREAMS", queue->keys[QUEUE_KEY_GO],
-                queue->keys[QUEUE_KEY_STREAM], ">", ">");
+    COMMAND_ADD(command, "BLOCK");
+    command_add_number(command, block_ms);
+    COMMAND_ADD(command, "STREAMS", queue->keys[QUEUE_KEY_GO], queue->keys[QUEUE_KEY_STREAM], ">",
+                ">");
 }
 
-void queue_listen(struct command *command, const struct queue *queue, const char *wakeup_id)
+void queue_listen(struct command *command, const struct queue *queue, const char *wakeup_id,
+                  int64_t block_ms)
 {
-    COMMAND_BEGIN(command, "XREAD", "BLOCK", "0", "STREAMS", queue->keys[QUEUE_KEY_BELL],
-                  wakeup_id);
+    COMMAND_BEGIN(command, "XREAD", "BLOCK");
+    command_add_number(command, block_ms);
+    COMMAND_ADD(command, "STREAMS", queue->keys[QUEUE_KEY_BELL], wakeup_id);
 }
 
 void queue_probe(struct command *command, const struct queue *queue, enum queue_probe probe)

@@ -87,11 +87,12 @@ void queue_requeue(struct command *command, const struct queue *queue, const cha
 void queue_tell(struct command *command, const struct queue *queue, int64_t wanted, int64_t wait_ms,
                 char *const *settled, size_t settled_count);
 
-/* XREADGROUP … BLOCK 0 on go and the stream: up to count entries of whichever has some. */
+/* XREADGROUP … BLOCK block_ms on go and the stream: up to count entries of whichever has some. */
 void queue_block(struct command *command, const struct queue *queue, const char *consumer,
-                 int64_t count);
-/* XREAD BLOCK 0 on the wakeups after the given id. */
-void queue_listen(struct command *command, const struct queue *queue, const char *wakeup_id);
+                 int64_t count, int64_t block_ms);
+/* XREAD BLOCK block_ms on the wakeups after the given id. */
+void queue_listen(struct command *command, const struct queue *queue, const char *wakeup_id,
+                  int64_t block_ms);
 
 void queue_version(struct command *command);
 void queue_load_library(struct command *command, bool replace);

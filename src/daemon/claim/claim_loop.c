@@ -228,7 +228,7 @@ static void on_blocked(void *context, const struct redisReply *reply)
 static void block(struct claim_loop *claim_loop)
 {
     queue_block(&claim_loop->worker->command, claim_loop->worker->queue,
-                claim_loop->worker->consumer, 1);
+                claim_loop->worker->consumer, 1, session_block_ms(claim_loop->worker->session));
     if (session_block(claim_loop->worker->session, on_blocked, claim_loop) == 0) {
         claim_loop->block_sent_ns = clock_boot_ns();
         claim_loop->state = CLAIM_BLOCKED;

@@ -392,10 +392,22 @@ int session_send_replica_wait(struct session *session, int64_t timeout_ms,
                    context);
 }
 
+int64_t session_block_ms(const struct session *session)
+{
+    return lease_rule_heartbeat_ms(session->worker->lease_ms);
+}
+
+static int send_blocking(struct session *session, int connection, connection_callback *callback)
+{
+    int64_t timeout_ms = session_block_ms(session) + reply_timeout_ms(session);
+    return send_on(session, connection, timeout_ms, callback, session);
+}
+
 static void listen_for_wakeups(struct session *session)
 {
-    queue_listen(&session->worker->command, session->worker->queue, session->wakeup_id);
-    (void)send_on(session, WAKEUP, 0, on_wakeup, session); /* a failure recovers */
+    queue_listen(&session->worker->command, session->worker->queue, session->wakeup_id,
+                 session_block_ms(session));
+    (void)send_blocking(session, WAKEUP, on_wakeup); /* a failure recovers */
 }
 
 static void on_block(void *context, const struct redisReply *reply)
@@ -410,7 +422,7 @@ int session_block(struct session *session, connection_callback *callback, void *
 {
     session->block_callback = callback;
     session->block_context = context;
-    session->blocked = send_on(session, WORK, 0, on_block, session) == 0;
+    session->blocked = send_blocking(session, WORK, on_block) == 0;
     return session->blocked ? 0 : -1;
 }
 

@@ -93,8 +93,12 @@ int session_send(struct session *session, connection_callback *callback, void *c
 /* Sends on the replica-wait connection, for WAIT; Redis may take timeout_ms longer to answer. */
 int session_send_replica_wait(struct session *session, int64_t timeout_ms,
                               connection_callback *callback, void *context);
-/* Sends a blocking read on the work connection; none may be in flight. */
+/* Sends a blocking read of session_block_ms() on the work connection; none may be in flight. */
 int session_block(struct session *session, connection_callback *callback, void *context);
+
+/* Returns how long a blocking read lasts. Each ends by itself, so that a connection on which no
+ * answer arrives is noticed: keepalive takes longer, and none reaches past a proxy. */
+int64_t session_block_ms(const struct session *session);
 
 /* Ends the blocking read: sends CLIENT UNBLOCK until session_block's callback was called. */
 void session_unblock(struct session *session);

@@ -136,6 +136,29 @@ def expired(queue, client):
     client.xclaim(queue.stream, queue.group, 'other', 0, [entry], idle=3_600_000, justid=True)
 
 
+def test_read_connection_silent(daemon, queue, client, proxy, through_proxy, folder):
+    """A worker notices that no answer arrives on the connection of its blocking read, although a proxy keeps it
+    alive: the task that Redis has sent into it runs within a lease or two, and so does the next."""
+    out = folder / 'out'
+    daemon({**through_proxy, 'queue': {'lease': '2s', 'scan': '60s'}}).wait_ready()
+    wait_blocked(client)
+    silent = proxy.trap('XREADGROUP', action='hold')
+    for number in ('1', '2'):
+        queue.add({'command': f'echo {number} >> {out}'})
+    silent.wait()
+    wait_until(lambda: lines(out) == ['1', '2'] or lines(out) == ['2', '1'])
+
+
+def test_wakeup_connection_silent(daemon, queue, client, proxy, through_proxy):
+    """A worker notices that no answer arrives on the connection for wakeups, and opens another one."""
+    one = daemon({**through_proxy, 'queue': {'lease': '2s', 'scan': '60s'}}).wait_ready()
+    wait_blocked(client)
+    silent, accepted = proxy.trap('XREAD', action='hold'), proxy.accepted
+    client.xadd(queue.bell, {'why': 'nothing'})
+    silent.wait()
+    wait_until(lambda: proxy.accepted > accepted, message=one.log)
+
+
 def test_stop_while_scanning(daemon, queue, client, proxy, through_proxy):
     """A worker that stops during a scan does not continue it after it has left: no consumer stays behind."""
     through_proxy['queue'] = {'scan': '500ms'}

@@ -183,13 +183,13 @@ static void builds_plain_commands(void **state)
     struct command command = {0};
     assert_int_equal(queue_init(&queue, "q", "leat"), 0);
 
-    queue_block(&command, &queue, "c", 4);
+    queue_block(&command, &queue, "c", 4, 20000);
     ASSERT_WIRE(&command,
                 "*13\r\n$10\r\nXREADGROUP\r\n$5\r\nGROUP\r\n$4\r\nleat\r\n$1\r\nc\r\n$5\r\n"
-                "COUNT\r\n$1\r\n4\r\n$5\r\nBLOCK\r\n$1\r\n0\r\n$7\r\nSTREAMS\r\n$6\r\n"
+                "COUNT\r\n$1\r\n4\r\n$5\r\nBLOCK\r\n$5\r\n20000\r\n$7\r\nSTREAMS\r\n$6\r\n"
                 "{q}:go\r\n$1\r\nq\r\n$1\r\n>\r\n$1\r\n>\r\n");
-    queue_listen(&command, &queue, "5-1");
-    ASSERT_WIRE(&command, "*6\r\n$5\r\nXREAD\r\n$5\r\nBLOCK\r\n$1\r\n0\r\n$7\r\nSTREAMS\r\n$8\r\n"
+    queue_listen(&command, &queue, "5-1", 900);
+    ASSERT_WIRE(&command, "*6\r\n$5\r\nXREAD\r\n$5\r\nBLOCK\r\n$3\r\n900\r\n$7\r\nSTREAMS\r\n$8\r\n"
                           "{q}:bell\r\n$3\r\n5-1\r\n");
     server_unblock(&command, 42);
     ASSERT_WIRE(&command, "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$2\r\n42\r\n");

@@ -163,7 +163,7 @@ static void ends_a_blocked_read(void **state)
     server_do(&trial->server, "XGROUP CREATE q leat 0 MKSTREAM");
     server_do(&trial->server, "XGROUP CREATE {q}:go leat 0 MKSTREAM");
     open_up(trial);
-    queue_block(&trial->command, &queue, "c", 1);
+    queue_block(&trial->command, &queue, "c", 1, 0);
     assert_int_equal(connection_send(trial->connection, &trial->command, 0, on_reply, trial), 0);
     run_a_while(trial);
     assert_int_equal(trial->replies + trial->losts, 0);
