@@ -12,20 +12,16 @@ void removal_unlink_begin(struct command *command)
     COMMAND_BEGIN(command, "UNLINK");
 }
 
-void removal_unlink(struct command *command, const struct queue *queue, size_t index)
+void removal_unlink(struct command *command, const struct queue *queue)
 {
     static const char *const more[] = {"seen", "seen_until", "history"};
-    size_t last = REMOVAL_KEYS - 1;
 
-    /* the settings change places with the last key */
-    if (index == QUEUE_KEY_CONF || index == last) {
-        index = last + QUEUE_KEY_CONF - index;
-    }
     removal_unlink_begin(command);
-    if (index >= QUEUE_KEYS) {
-        queue_add_key(command, queue, more[index - QUEUE_KEYS], "");
-    } else {
-        command_add_text(command, queue->keys[index]);
+    for (size_t i = 0; i < QUEUE_KEYS; i++) {
+        command_add_text(command, queue->keys[i]);
+    }
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+        queue_add_key(command, queue, more[i], "");
     }
 }
 

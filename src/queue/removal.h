@@ -1,6 +1,6 @@
 /*
- * Deletes the keys of a queue, one by one: a key is unlinked at once, and Redis frees its memory
- * beside other work.
+ * Deletes the keys of a queue. They are unlinked at once, and Redis frees their memory beside other
+ * work.
  */
 #ifndef LEAT_QUEUE_REMOVAL_H
 #define LEAT_QUEUE_REMOVAL_H
@@ -12,12 +12,9 @@
 #include "queue/keys.h"
 #include "redis/command.h"
 
-/* The keys that every queue has, those of signatures, and the history. The settings are the last
- * one, so that a queue of which a part is left is known as one. */
-#define REMOVAL_KEYS ((size_t)QUEUE_KEYS + 3)
-
-/* UNLINK of the key at that index, from 0 to REMOVAL_KEYS - 1. */
-void removal_unlink(struct command *command, const struct queue *queue, size_t index);
+/* UNLINK of the keys that every queue has, those of signatures, and the history: in one step, since
+ * of what is added meanwhile either all keys must go or none. */
+void removal_unlink(struct command *command, const struct queue *queue);
 
 /* SCAN for results and live output. The reply is an array of the next cursor, "0" after the last
  * page, and an array of keys, of which only those are the queue's for which removal_is_kept. */

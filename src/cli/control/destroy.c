@@ -123,13 +123,11 @@ static int destroy_kept(struct destroy *destroy)
 
 static int destroy_keys(struct destroy *destroy)
 {
-    int status = EX_OK;
+    struct command command = {0};
+    int status;
 
-    for (size_t i = 0; i < REMOVAL_KEYS && status == EX_OK; i++) {
-        struct command command = {0};
-        removal_unlink(&command, &destroy->cli->queue, i);
-        status = unlink_keys(destroy, &command);
-    }
+    removal_unlink(&command, &destroy->cli->queue);
+    status = unlink_keys(destroy, &command);
     return status == EX_OK ? destroy_kept(destroy) : status;
 }
 

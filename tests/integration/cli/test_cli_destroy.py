@@ -80,6 +80,17 @@ def test_workers_are_alive(leat, queue, daemon, late):
     assert worker.running()
 
 
+def test_a_task_that_is_added_meanwhile(start, queue, client, proxy, through_proxy):
+    """Of a task that comes while the keys are deleted, either all goes or all stays."""
+    queue.register('w1:1:a')
+    unlink = proxy.trap('UNLINK', when='before', action='hold', holding=b'{emails}:names')
+    destroy = start('destroy', 'emails', '--yes', '--force', config=through_proxy)
+    unlink.wait()
+    queue.add({'command': 'true', 'lane': 'blue', 'unique': 'key'})
+    unlink.release()
+    assert destroy.ended() == 0 and client.keys('*') == []
+
+
 def test_without_a_file(leat, client):
     """With --redis the operand names the queue."""
     queue = Queue(client, 'fresh').load()
