@@ -174,14 +174,26 @@ static void start_tick(struct live *live)
     timer_start_ns(&live->tick, left_ns);
 }
 
+/* Whether the next session can send the chunk again: after a failover, or without the functions. */
+static bool is_for_next_session(const char *error)
+{
+    enum redis_error kind = redis_error_classify(error, strlen(error));
+    return kind == REDIS_ERROR_ROLE || kind == REDIS_ERROR_NO_LIBRARY || kind == REDIS_ERROR_LATER;
+}
+
 /* Replies to one task's chunks come in order. A refused chunk is lost and leaves a gap. */
 static void on_sent(void *context, const struct redisReply *reply)
 {
     struct live_task *task = context;
     struct live *live = task->live;
     const char *error = NULL;
-    if (!reply) {
+    if (!reply || !session_is_up(live->worker->session)) {
         return; /* live_down follows */
+    }
+    bool refused = queue_output_read(reply, &error) != 0;
+    if (refused && is_for_next_session(error)) {
+        session_recover(live->worker->session, redis_error_classify(error, strlen(error)), error);
+        return;
     }
     struct chunk *chunk = TAILQ_FIRST(&task->in_flight);
     TAILQ_REMOVE(&task->in_flight, chunk, link);
@@ -189,7 +201,7 @@ static void on_sent(void *context, const struct redisReply *reply)
     live->in_flight -= chunk_cost(chunk);
     live->bytes -= chunk_cost(chunk);
     live->progress_ns = clock_boot_ns();
-    if (queue_output_read(reply, &error) && !live->refused) {
+    if (refused && !live->refused) {
         char why[512];
         redis_error_explain(error, strlen(error), why, sizeof why);
         live->refused = true;

@@ -242,6 +242,19 @@ def test_memory_is_full(daemon, queue, client, latch):
     assert follow(queue, tid).data(1) == b''
 
 
+def test_functions_are_lost(daemon, queue, client, latch, wait_until):
+    """Output that Redis refuses since it has lost leat's functions is sent again when it has them."""
+    daemon({'queue': {'concurrency': 1}}).wait_ready()
+    [tid] = queue.add({'command': f'echo a; {latch.wait}; echo b', **LIVE})
+    wait_until(lambda: follow(queue, tid).data(1) == b'a\n')
+    client.function_flush()
+    latch.open()
+    wait_result(queue, tid)
+    reader = Reader(queue, tid)
+    reader.read()
+    assert (reader.data['1'], reader.lost) == (b'a\nb\n', 0)
+
+
 def test_acl_forbids_output(daemon, queue, client, folder, base_config):
     """A worker whose user may not write output says so, and runs the task."""
     client.execute_command('ACL', 'SETUSER', 'worker', 'on', '>secret', '+@all', 'resetkeys', '~emails',
