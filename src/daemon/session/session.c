@@ -240,7 +240,11 @@ static void on_lost(void *context, struct connection *connection, enum redis_err
                     const char *why)
 {
     struct session *session = context;
-    session->late |= connection_is_late(connection);
+    /* if Redis is busy, other commands are late first: a blocking read without an answer has lost
+     * its connection */
+    bool blocks =
+        connection == session->connections[WORK] || connection == session->connections[WAKEUP];
+    session->late |= !blocks && connection_is_late(connection);
     session_recover(session, error, why);
 }
 

@@ -140,13 +140,14 @@ def test_read_connection_silent(daemon, queue, client, proxy, through_proxy, fol
     """A worker notices that no answer arrives on the connection of its blocking read, although a proxy keeps it
     alive: the task that Redis has sent into it runs within a lease or two, and so does the next."""
     out = folder / 'out'
-    daemon({**through_proxy, 'queue': {'lease': '2s', 'scan': '60s'}}).wait_ready()
+    worker = daemon({**through_proxy, 'queue': {'lease': '2s', 'scan': '60s'}}).wait_ready()
     wait_blocked(client)
     silent = proxy.trap('XREADGROUP', action='hold')
     for number in ('1', '2'):
         queue.add({'command': f'echo {number} >> {out}'})
     silent.wait()
     wait_until(lambda: lines(out) == ['1', '2'] or lines(out) == ['2', '1'])
+    assert 'no answer within' in worker.log() and 'Redis was busy' not in worker.log()
 
 
 def test_wakeup_connection_silent(daemon, queue, client, proxy, through_proxy):
