@@ -340,6 +340,7 @@ void worker_stop(struct worker *worker)
     dead_hook_close(worker->dead_hook);
     runner_close_residents(worker->runner);
     stop_advance(worker->stop);
+    worker->renew |= runner_count(worker->runner) > 0; /* with the new state */
 }
 
 void worker_retire(struct worker *worker)

@@ -215,7 +215,7 @@ static int print_line(const struct targets *targets, const struct target *target
     /* a failed append marks the buffer */
     (void)text_append(&line, id, strlen(id));
     (void)buffer_append_text(&line, ": ");
-    if (target->state == ANSWERED) {
+    if (target->state == ANSWERED && !target->answer->is_error) {
         append_text(&line, target);
     } else {
         (void)buffer_append_text(&line, target->state == NOT_FOUND ? "not found" : "failed");
@@ -242,16 +242,11 @@ static int print_all(struct targets *targets)
 
     for (size_t i = 0; i < targets->count && status == EX_OK; i++) {
         const struct target *target = &targets->list[i];
-        bool refused = target->state == ANSWERED && target->answer->is_error;
-        if (refused) {
+        if (target->state == ANSWERED && target->answer->is_error) {
             print_error(targets, target);
             targets->status = EX_DATAERR;
         }
-        if (targets->json) {
-            status = print_json(targets, target);
-        } else if (!refused) {
-            status = print_line(targets, target);
-        }
+        status = targets->json ? print_json(targets, target) : print_line(targets, target);
         if (target->state == NOT_FOUND && targets->status == EX_OK) {
             targets->status = EX_NOINPUT;
         }

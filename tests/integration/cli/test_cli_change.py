@@ -157,12 +157,12 @@ def test_tasks_that_do_not_wait(run, queue, words):
     [tid] = queue.add(TASK)
     [task] = queue.begin('w1:1:a')
     out, err, code = run(*words, tid)
-    assert (out, code) == ('', EX_DATAERR)
+    assert (out, code) == (f'{tid}: failed\n', EX_DATAERR)
     assert 'it runs on w1:1:a; wait for its end, or stop it: leat cancel' in err
     assert json.loads(run(*words, '--json', tid)[0]) == {'id': tid, 'state': 'running', 'worker': 'w1:1:a'}
     queue.finish('w1:1:a', task, 'dead', cause='exit', status='1')
     out, err, code = run(*words, tid)
-    assert (out, code) == ('', EX_DATAERR) and 'to enqueue it again: leat dead retry' in err
+    assert (out, code) == (f'{tid}: failed\n', EX_DATAERR) and 'to enqueue it again: leat dead retry' in err
     assert run(*words, '1769860800000-0')[2] == EX_NOINPUT
     [tid] = queue.add(dict(PLAIN, signature='leat1:k:n:0'))
     out, err, code = run(*words, tid)

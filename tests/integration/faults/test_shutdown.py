@@ -1,4 +1,5 @@
 """Stopping the real daemon: running tasks finish or are requeued, and no task starts."""
+import json
 import signal
 import time
 
@@ -48,6 +49,19 @@ def test_idle_worker_stops_without_memory(daemon, client, injector):
         if not injector.failed:  # the stop allocates less often; how often depends on the libraries
             break
     assert number > 1
+
+
+def test_everybody_sees_the_stop(daemon, queue, client, leat, latch):
+    """While the last tasks of a stopping worker run, leat status and leat explain say at once that it takes no
+    more, and not with its next heartbeat."""
+    worker = daemon({'queue': {'lease': '10m'}, 'shutdown': {'drain': '5m'}}).wait_ready()
+    queue.add({'command': latch.wait})
+    running(worker)
+    worker.terminate()
+    wait_until(lambda: json.loads(leat('status', '--json').stdout)['workers'][0]['state'] == 'draining')
+    assert leat('explain').returncode != 0
+    latch.open()
+    assert worker.wait_exit() == 0 and client.hlen(queue.workers) == 0
 
 
 def test_running_tasks_finish(daemon, queue, client, folder, late):
