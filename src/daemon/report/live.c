@@ -70,6 +70,7 @@ struct live {
     int64_t ticked_ns;
     struct followed followed;
     bool refused;       /* Redis refused a chunk in this session, and the log says so */
+    bool halted;        /* the next session sends again what is in flight */
     struct timer tick;  /* the next write */
     struct timer stall; /* runs while processes are blocked */
 };
@@ -175,9 +176,8 @@ static void start_tick(struct live *live)
 }
 
 /* Whether the next session can send the chunk again: after a failover, or without the functions. */
-static bool is_for_next_session(const char *error)
+static bool is_for_next_session(enum redis_error kind)
 {
-    enum redis_error kind = redis_error_classify(error, strlen(error));
     return kind == REDIS_ERROR_ROLE || kind == REDIS_ERROR_NO_LIBRARY || kind == REDIS_ERROR_LATER;
 }
 
@@ -187,12 +187,14 @@ static void on_sent(void *context, const struct redisReply *reply)
     struct live_task *task = context;
     struct live *live = task->live;
     const char *error = NULL;
-    if (!reply || !session_is_up(live->worker->session)) {
+    if (!reply || live->halted || !session_is_up(live->worker->session)) {
         return; /* live_down follows */
     }
     bool refused = queue_output_read(reply, &error) != 0;
-    if (refused && is_for_next_session(error)) {
-        session_recover(live->worker->session, redis_error_classify(error, strlen(error)), error);
+    enum redis_error kind = refused ? redis_error_classify(error, strlen(error)) : REDIS_ERROR_NONE;
+    if (is_for_next_session(kind)) {
+        live->halted = true; /* a later reply is not that of the first chunk in flight */
+        session_recover(live->worker->session, kind, error);
         return;
     }
     struct chunk *chunk = TAILQ_FIRST(&task->in_flight);
@@ -277,6 +279,7 @@ void live_down(struct live *live)
     timer_stop(&live->tick);
     live->in_flight = 0;
     live->refused = false;
+    live->halted = false;
     struct live_task *task;
     TAILQ_FOREACH(task, &live->tasks, link) {
         const struct chunk *chunk;
