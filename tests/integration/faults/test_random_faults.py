@@ -9,10 +9,10 @@ from harness.short_leases import assert_apart, boot_s, is_empty, pass_time, wait
 
 pytestmark = pytest.mark.usefixtures('short_leases')
 
+SEED = 1
 TASKS, FAILING = 500, 50
 FAULTS_S = 14
 LEASE = '4s'  # on a busy machine a worker may stall for a second or two
-SEED = 1
 CALM_LEASE = '12s'  # which no worker loses by a stall
 CLOCK_S = 0.02  # resolution of /proc/uptime, which tasks can read without a process
 

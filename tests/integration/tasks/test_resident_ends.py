@@ -178,7 +178,7 @@ def test_no_task_for_a_process_that_wrote_too_much(daemon, queue, handlers, fold
 def test_unread_records_go_back(daemon, queue, folder, handlers, end):
     """A record that the process had not read when it ended goes back with nothing counted."""
     program = folder / 'program'
-    program.write_text('import os, sys, time\n'
+    program.write_text('import os, signal, sys\n'
                        f'first = not os.path.exists("{folder}/was")\n'
                        f'open("{folder}/was", "w")\n'
                        'os.write(3, b"ready\\n")\n'
@@ -187,7 +187,7 @@ def test_unread_records_go_back(daemon, queue, folder, handlers, end):
                        '    if first:\n'
                        f'        while not os.path.exists("{folder}/go"): pass\n'
                        f'        {end}\n'
-                       '        time.sleep(1000)\n'
+                       '        signal.pause()\n'
                        '    number += 1\n'
                        '    os.write(3, b"%d ok\\n" % number)\n')
     daemon({**handlers.config(batch=4, form='lines', command=f'exec /usr/bin/python3 -IS {program}'),
