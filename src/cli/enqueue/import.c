@@ -66,9 +66,10 @@ static const char help[] =
 #define NOT_FOUND 1
 #define WHY_SIZE 512
 
+/* The first failure counts. That a key does not exist says that the others were moved. */
 static int fail(struct import *import, int status)
 {
-    if (import->status == EX_OK) {
+    if (import->status == EX_OK || import->status == NOT_FOUND) {
         import->status = status;
     }
     return import->status;
@@ -264,7 +265,7 @@ static int import_all(struct import *import)
         int replicated = cli_wait_replicas(import->cli, import->taken);
         status = replicated != EX_OK ? replicated : status;
     }
-    return status == EX_OK && interrupt_came() ? INTERRUPT_STATUS : status;
+    return (status == EX_OK || status == NOT_FOUND) && interrupt_came() ? INTERRUPT_STATUS : status;
 }
 
 /* ---- options */

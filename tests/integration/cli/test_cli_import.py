@@ -186,6 +186,23 @@ def test_the_connection_breaks(leat, queue, client, proxy, through_proxy):
     assert [int(item) for item in items_of(queue)] == list(range(2000))
 
 
+def test_failures_outweigh_a_missing_key(leat, start, queue, client, proxy, through_proxy):
+    """If a key does not exist, leat moves the others. So if it could not move them, it exits as if all keys
+    existed."""
+    client.lpush('old', *range(2000))
+    held = proxy.trap('leat_intake', action='hold')
+    run = start('import', 'nowhere', 'old', config=through_proxy)
+    held.wait()
+    run.process.send_signal(signal.SIGINT)
+    held.release()
+    assert run.ended() == INTERRUPTED
+    proxy.trap('leat_intake')
+    done = leat('import', 'nowhere', 'old', config=through_proxy)
+    assert done.returncode == EX_UNAVAILABLE and client.exists('old')
+    queue.register('w1', max_length=1)
+    assert leat('import', 'nowhere', 'old').returncode == EX_TEMPFAIL
+
+
 def test_progress_only_on_a_terminal(folder, base_config, queue, client):
     """On a terminal stderr gets a bar that follows the progress; a pipe gets nothing."""
     for first in range(0, 200_000, 10_000):
