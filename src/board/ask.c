@@ -106,13 +106,14 @@ static void on_task(void *context, const struct redisReply *reply)
 
 int ask_task(struct watched *watched, const char *id, ask_answered *answered, void *context)
 {
-    struct ask *ask = ask_new("", answered, context);
+    const struct queue *queue = watched_queue(watched);
+    struct ask *ask = queue ? ask_new("", answered, context) : NULL;
     struct command command = {0};
 
     if (!ask) {
         return -1;
     }
-    queue_show(&command, watched_queue(watched), id, "");
+    queue_show(&command, queue, id, "");
     if (watched_send(watched, &command, on_task, ask) == 0) {
         return 0;
     }
@@ -217,7 +218,7 @@ int ask_search(struct watched *watched, const char *text, ask_answered *answered
                  {"waiting", "0", LOOKED_AT},    {"dead", "+", LOOKED_AT},
                  {"done", "d+", LOOKED_AT_ENDED}};
     const struct queue *queue = watched_queue(watched);
-    struct ask *ask = ask_new(text, answered, context);
+    struct ask *ask = queue ? ask_new(text, answered, context) : NULL;
     struct command command = {0};
     struct buffer lane = BUFFER_INIT;
 

@@ -533,7 +533,7 @@ const char *watched_name(const struct watched *watched)
 
 const struct queue *watched_queue(const struct watched *watched)
 {
-    return &watched->queue;
+    return watched->link ? &watched->queue : NULL;
 }
 
 /* ---- beginning and end */

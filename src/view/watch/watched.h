@@ -48,7 +48,7 @@ void watched_free(struct watched *watched);
 
 const char *watched_name(const struct watched *watched);
 
-/* Its keys, for calls. */
+/* Its keys, for calls; NULL if its file has an error. */
 const struct queue *watched_queue(const struct watched *watched);
 
 /* Asks Redis for the status and all parts up to this one, each if that was not done in the last

@@ -254,6 +254,15 @@ def test_a_queue_that_is_away(board, queue, redis_servers, folder):
     wait_until(lambda: {one['queue']: one['state'] for one in board.get('queues')}['hung'] == 'failed')
 
 
+@pytest.mark.parametrize('question', ['/api/task?queue=wrong&id=1', '/api/search?queue=wrong&text=1'])
+def test_questions_to_a_queue_with_a_wrong_file(board, queue, question):
+    """A queue whose file has an error answers no question, and the board goes on."""
+    (board.etc / 'wrong.ini').write_text('[queue]\nname = wrong\nlease = soon\n')
+    board.start()
+    assert board.request(question).status == 503
+    assert board.request('/healthz').status == 200
+
+
 def test_one_snapshot_for_all_who_look(board, busy, client):
     """However many look, Redis is asked once a second at most."""
     board.start()
