@@ -19,6 +19,7 @@
 #include "cli/lib/text.h"
 
 #define ANSWER_MS 60000 /* leatd waits half of it for the new program */
+#define LOOK_MS 2000    /* between two looks at the unit's main process */
 #define UNITS_SIZE 65536
 #define UNIT_SIZE 256
 
@@ -86,7 +87,7 @@ static pid_t find_process(const char *unit, struct systemd_unit *state, int *sta
     return 0;
 }
 
-/* Prints the answer: + and the new version, or - and why nothing has changed. */
+/* Prints the answer: + and the new version, if it is known, or - and why nothing has changed. */
 static int print_answer(const char *unit, const struct systemd_unit *state, const char *answer)
 {
     if (answer[0] != '+') {
@@ -95,7 +96,7 @@ static int print_answer(const char *unit, const struct systemd_unit *state, cons
     }
     struct buffer line = BUFFER_INIT;
     /* a failed append marks the buffer */
-    (void)buffer_printf(&line, "%s: upgraded to version ", unit);
+    (void)buffer_printf(&line, "%s: upgraded%s", unit, answer[1] ? " to version " : "");
     (void)text_append(&line, answer + 1, strlen(answer + 1));
     (void)buffer_append_text(&line, "\n");
     int status = output_write(&line);
@@ -106,6 +107,36 @@ static int print_answer(const char *unit, const struct systemd_unit *state, cons
                   unit, unit);
     }
     return status;
+}
+
+/* Returns true if another process is the unit's main one now. */
+static bool is_replaced(const char *unit, pid_t pid)
+{
+    struct systemd_unit state;
+    int64_t now;
+    return systemd_unit_show(unit, &state) == 0 &&
+           units_parse_integer(state.main_pid, 1, INT32_MAX, &now) == 0 && now != pid;
+}
+
+/* Waits for the answer. Every program of this host can fill the socket, so that leatd's answer
+ * finds no room; then the answer is "+" if systemd has heard of a new main process. Returns 0, or
+ * -1 with errno. */
+static int wait_for_answer(const char *unit, pid_t pid, int socket, char *answer, size_t size)
+{
+    for (int waited_ms = 0; waited_ms < ANSWER_MS; waited_ms += LOOK_MS) {
+        if (answer_wait(socket, pid, LOOK_MS, answer, size) == 0) {
+            return 0;
+        }
+        if (errno != ETIMEDOUT) {
+            return -1;
+        }
+        if (is_replaced(unit, pid)) {
+            (void)snprintf(answer, size, "+");
+            return 0;
+        }
+    }
+    errno = ETIMEDOUT;
+    return -1;
 }
 
 static int upgrade_unit(const char *unit)
@@ -123,7 +154,7 @@ static int upgrade_unit(const char *unit)
                   denied ? "; run leat upgrade as root" : "");
         return denied ? EX_NOPERM : EX_OSERR;
     }
-    if (answer_wait(socket, pid, ANSWER_MS, answer, sizeof answer)) {
+    if (wait_for_answer(unit, pid, socket, answer, sizeof answer)) {
         cli_error("%s: no answer: %s; see: journalctl -u %s", unit, strerror(errno), unit);
         status = EX_SOFTWARE;
     } else {

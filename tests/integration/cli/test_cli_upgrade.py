@@ -1,11 +1,13 @@
 """leat upgrade: finds the leatd of each queue on this host by systemd, and has it replaced."""
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from harness import processes
 from harness.daemon import program
+from harness.polling import wait_until
 from harness.upgrades import Service, alive
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -93,6 +95,19 @@ def test_older_program(systemd):
         assert older.poll() is None
     finally:
         processes.end(older)
+
+
+def test_lost_answer(systemd):
+    """Everybody can fill the socket at which the command waits, so that the answer is lost. Then the command learns
+    from systemd that another process is the main one."""
+    silent = processes.start(['env', '--block-signal=USR2', 'sleep', '1000'])
+    wait_until(lambda: processes.name(silent.pid) == 'sleep')
+    with ThreadPoolExecutor() as threads:
+        done = threads.submit(systemd.has('leatd@emails.service', silent.pid).leat, 'upgrade')
+        wait_until(lambda: not processes.takes_signals(silent.pid))
+        systemd.has('leatd@emails.service', os.getpid())
+        assert (done.result().returncode, done.result().stdout) == (0, 'leatd@emails.service: upgraded\n')
+    processes.end(silent)
 
 
 def test_several_queues(systemd, service):
