@@ -6,9 +6,13 @@
 #include "base/units.h"
 #include "queue/shared/task_fields.h"
 
-static bool parse_size(const char *text, int64_t *value)
+/* With less, a process may not even start, which would look like a fault of the host. The config
+ * allows no less either. */
+#define LEAST_MEMORY (1 << 20)
+
+static bool parse_memory(const char *text, int64_t *value)
 {
-    return !units_parse_size(text, value) && *value > 0;
+    return !units_parse_size(text, value) && *value >= LEAST_MEMORY;
 }
 
 static bool parse_count(const char *text, int64_t *value)
@@ -34,8 +38,8 @@ static const struct {
     bool (*parse)(const char *text, int64_t *value);
     const char *form;
 } fields[TASK_BOUNDS] = {
-    [TASK_MEMORY_MAX] = {parse_size, "a size such as 512M"},
-    [TASK_MEMORY_HIGH] = {parse_size, "a size such as 512M"},
+    [TASK_MEMORY_MAX] = {parse_memory, "a size of at least 1M, such as 512M"},
+    [TASK_MEMORY_HIGH] = {parse_memory, "a size of at least 1M, such as 512M"},
     [TASK_PIDS_MAX] = {parse_count, "a whole number of at least 1"},
     [TASK_CPU_MAX] = {parse_share, "a share of a CPU such as 50%"},
     [TASK_CPU_WEIGHT] = {parse_weight, "a number from 1 to 10000"},

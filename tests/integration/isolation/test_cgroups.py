@@ -463,12 +463,15 @@ def test_limits_of_a_task(caged, queue, group, folder):
         own, f'{32 << 20},{16 << 20},20,50000 100000,10,', own, own]
 
 
-def test_limits_are_checked(caged, queue):
-    """A task with an invalid limit is refused."""
+@pytest.mark.parametrize('limit', ['much', '1'])
+def test_limits_are_checked(caged, queue, limit):
+    """A task with an invalid limit is refused. So is one with too little memory for any process: its start would
+    fail like one on a host that can run nothing."""
     caged().wait_ready()
-    queue.add({'command': 'true', 'memory_max': 'much'})
+    queue.add({'command': 'true', 'memory_max': limit})
     [letter] = wait_letters(queue)
-    assert letter.cause == 'refused' and letter.reason == 'memory_max is not a size such as 512M'
+    assert letter.cause == 'refused'
+    assert letter.reason == 'memory_max is not a size of at least 1M, such as 512M'
 
 
 def test_out_of_memory(caged, queue, leat, group, folder, latch):

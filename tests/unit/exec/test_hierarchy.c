@@ -176,6 +176,7 @@ static void fields_are_taken(void **state)
         int64_t taken; /* -1: refused */
     } cases[] = {
         {"memory_max", "64M", 64 << 20}, {"memory_max", "", 0},       {"memory_max", "0", -1},
+        {"memory_max", "1M", 1 << 20},   {"memory_max", "1", -1},     {"memory_high", "1023K", -1},
         {"memory_high", "1G1", -1},      {"pids_max", "10", 10},      {"pids_max", "0", -1},
         {"cpu_max", "150%", 150},        {"cpu_max", "50", -1},       {"cpu_max", "0%", -1},
         {"cpu_weight", "10000", 10000},  {"cpu_weight", "10001", -1}, {"io_weight", "-1", -1},
