@@ -204,6 +204,28 @@ def shipped(name):
     return (ROOT / "systemd" / name).read_text()
 
 
+def example_drop_in(begin):
+    """The drop-in in the comments at the end of the unit file whose explanation begins so."""
+    lines = shipped("leatd@.service").split(f"# {begin}")[1].splitlines()
+    first = lines.index("#   [Service]")
+    last = lines.index("#", first)
+    return "".join(line.removeprefix("#   ") + "\n" for line in lines[first:last])
+
+
+def test_tasks_that_gain_rights(unit):
+    """With the example of a drop-in for sudo, a program with a set-user-ID bit has the rights of its owner in a
+    task; without it, it has not."""
+    machine = unit.machine
+    machine.run("install", "-m", "4755", "/usr/bin/id", "/usr/local/bin/id-of-root")
+    unit.configure(task={"no_new_privileges": "no"}).start()
+    unit.add("id-of-root -u")
+    assert unit.event("TASK_OUTPUT")[0]["MESSAGE"] == machine.run("id", "-u", "leat").stdout.strip()
+    unit.drop_in(example_drop_in("Tasks that use sudo"))
+    machine.run("systemctl", "restart", unit.unit)
+    unit.add("id-of-root -u")
+    assert unit.event("TASK_OUTPUT", count=2)[1]["MESSAGE"] == "0"
+
+
 def test_tasks_of_another_user(unit):
     """With the drop-in tasks run as another user, without its capabilities: they cannot read the credential
     with the password, the daemon kills them at a timeout, and processes of their session are killed with
