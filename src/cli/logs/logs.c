@@ -19,6 +19,7 @@
 #include "cli/lib/entry_id.h"
 #include "cli/lib/rows.h"
 #include "cli/lib/text.h"
+#include "cli/show/ended.h"
 #include "cli/show/expand_id.h"
 #include "cli/show/history.h"
 #include "cli/show/result.h"
@@ -134,6 +135,12 @@ static int find_task(struct cli *cli, const char *id, struct logs_task *task)
     return task->tid ? EX_OK : cli_no_memory();
 }
 
+static bool take_ended(void *context, const struct redisReply *row)
+{
+    read_row(context, row);
+    return false;
+}
+
 static bool take_labelled(void *context, const struct redisReply *row)
 {
     struct logs_task *task = context;
@@ -146,12 +153,13 @@ static bool take_labelled(void *context, const struct redisReply *row)
 }
 
 /* Takes the newest ended task of the queue's history with that label for the task, or else that of
- * the journal, or else the newest dead letter. The history has the tasks of all hosts, but may be
- * short. */
-static void resolve_label(struct cli *cli, struct logs_task *task,
-                          const struct logs_options *options)
+ * the journal, or else the newest dead letter, or else the ended task whose id begins so. The
+ * history has the tasks of all hosts, but may be short. Returns 0, or EX_USAGE after printing that
+ * several ids begin so. */
+static int resolve_ended(struct cli *cli, struct logs_task *task,
+                         const struct logs_options *options)
 {
-    bool asks = cli->client && task->known;
+    bool asks = cli->client && task->known, found;
     int status = asks ? rows_walk(cli, "done", false, take_labelled, task) : EX_OK;
     struct redisReply *reply = NULL;
 
@@ -165,6 +173,10 @@ static void resolve_label(struct cli *cli, struct logs_task *task,
         read_task(task, reply);
     }
     freeReplyObject(reply);
+    if (asks && status == EX_OK && !task->found) {
+        status = ended_find(cli, task->tid, take_ended, task, &found);
+    }
+    return status == EX_USAGE ? status : EX_OK;
 }
 
 static void free_task(struct logs_task *task)
@@ -401,13 +413,16 @@ static int report_missing(struct cli *cli, struct logs_task *task,
 static int show(struct cli *cli, struct logs_task *task, const struct logs_options *options)
 {
     bool is_file = cli->config->output.to == CONFIG_OUTPUT_FILE && !options->directory;
-    int fd, status;
+    int fd, status = EX_OK;
 
     if (!task->found && entry_may_be_label(task->tid)) {
-        resolve_label(cli, task, options);
+        status = resolve_ended(cli, task, options);
     }
     if (!task->tid) {
         return cli_no_memory();
+    }
+    if (status != EX_OK) {
+        return status;
     }
     fd = is_file ? find_file(cli, task, options) : -1;
     if (fd >= 0) {

@@ -161,6 +161,24 @@ def test_the_last_one_with_a_label_ran_elsewhere(queue, journal, logs):
 
 
 @pytest.mark.usefixtures('journalled')
+def test_by_the_prefix_of_an_ended_task(worker, queue, journal, logs):
+    """The first digits of the id of a task that has succeeded are enough, as for one in the queue."""
+    worker()
+    [tid] = queue.add({'command': 'echo said'})
+    wait_records(journal, tid, 'succeeded')
+    assert logs(tid.partition('-')[0]).stdout == 'said\n'
+    queue.redis.xadd(queue.history, {'r': record('1600000000000-0')})
+    queue.redis.xadd(queue.history, {'r': record('1600000000001-0')})
+    done = logs('1600000')
+    assert done.returncode == os.EX_USAGE and 'several ids begin so' in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    journal.add(b'LEAT_QUEUE=emails\nLEAT_TASK=5-0\nLEAT_EVENT=output\nLEAT_STREAM=stdout\nMESSAGE=label\n')
+    journal.add(b'LEAT_QUEUE=emails\nLEAT_TASK=5-0\nLEAT_EVENT=succeeded\nLEAT_ID=1600000\n')
+    wait_records(journal, '5-0', 'succeeded')
+    assert logs('1600000').stdout == 'label\n'
+
+
+@pytest.mark.usefixtures('journalled')
 def test_of_a_batch(worker, queue, journal, logs):
     """The output of a batch's process is printed for each of its tasks."""
     worker({'task': {'command': 'cat; echo all', 'batch': 3, 'batch_wait': '1m'}, 'queue': {'concurrency': 1}})
