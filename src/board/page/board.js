@@ -526,7 +526,7 @@ function commandsPanel(queue) {
   const leat = 'leat -q ' + quote(queue) + ' ';
   return el('section', {className: 'panel', ariaLabel: 'Commands'}, el('header', {},
     el('h2', {textContent: 'Commands'}), el('span', {className: 'soft', textContent: 'The board only reads. Run these in a terminal.'})),
-  el('div', {className: 'actions'}, ...['status --watch', 'pause', 'resume', 'drain HOST', 'explain --queue',
+  el('div', {className: 'actions'}, ...['status --watch', 'pause', 'resume', 'drain HOST', 'explain',
     'dead retry --cause timeout', 'doctor'].map((one) => copyLine(leat + one))));
 }
 

@@ -1,6 +1,7 @@
 """The page of leat-board in a real browser: it shows what leat status tells, by itself, at every width, and
 makes no markup of what tasks contain."""
 import json
+import os
 
 import pytest
 
@@ -112,6 +113,16 @@ def test_damaged_ids(page, queue):
         assert 'leat -q' not in page.run('return document.getElementById("task").innerText')
         page.run('document.getElementById("task").close()')
     assert page.errors() == []
+
+
+def test_commands_to_copy(page, leat):
+    """leat takes each command that the page of a queue shows. The one that repeats for ever is run once."""
+    shown = page.run("""return [...document.querySelectorAll('section[aria-label="Commands"] code')]
+                        .map((one) => one.textContent)""")
+    assert len(shown) >= 7 and all(line.startswith('leat -q emails ') for line in shown)
+    for line in shown:
+        done = leat(*[word for word in line.split()[3:] if word != '--watch'])
+        assert done.returncode != os.EX_USAGE, (line, done.stderr)
 
 
 def test_ended_tasks(page, queue, daemon, leat, latch):
