@@ -37,15 +37,18 @@ static void format_time(int64_t at_us, char *text, size_t size)
     (void)snprintf(text, size, "%s.%03d", seconds, (int)(at_us / 1000 % 1000));
 }
 
-/* Appends time, attempt and stream: "2026-01-31 12:00:00.123 2 err | " */
+/* Appends time, attempt and stream: "2026-01-31 12:00:00.123 2 err | ". Output of a batch has no
+ * attempt. */
 static void add_prefix(struct buffer *out, const struct logs_line *line)
 {
-    char time[TIME_SIZE * 2];
+    char time[TIME_SIZE * 2], attempt[24] = "-";
 
     format_time(line->at_us, time, sizeof time);
+    if (line->attempt > 0) {
+        (void)snprintf(attempt, sizeof attempt, "%" PRId64, line->attempt);
+    }
     /* a failed append marks the buffer */
-    (void)buffer_printf(out, "%s %" PRId64 " %s | ", time, line->attempt,
-                        line->is_error ? "err" : "out");
+    (void)buffer_printf(out, "%s %s %s | ", time, attempt, line->is_error ? "err" : "out");
 }
 
 /* Appends a heading before each attempt, on a terminal. */
@@ -133,6 +136,9 @@ static int print_json(const struct logs_line *line)
     }
     if (line->attempt > 0) {
         output_put(&object, "attempt", json_integer(line->attempt));
+    }
+    /* a file has neither times nor streams */
+    if (line->at_us >= 0) {
         output_put(&object, "stream", json_string(stream));
     }
     if (line->host.size > 0) {

@@ -180,13 +180,16 @@ def test_by_the_prefix_of_an_ended_task(worker, queue, journal, logs):
 
 @pytest.mark.usefixtures('journalled')
 def test_of_a_batch(worker, queue, journal, logs):
-    """The output of a batch's process is printed for each of its tasks."""
+    """The output of a batch's process is printed for each of its tasks. It is that of no attempt of one task."""
     worker({'task': {'command': 'cat; echo all', 'batch': 3, 'batch_wait': '1m'}, 'queue': {'concurrency': 1}})
     tids = queue.add(*[{'payload': word} for word in ('one', 'two', 'three')])
     wait_succeeded(queue, 3)
     for tid in tids:
         wait_records(journal, tid, 'succeeded')
         assert logs(tid).stdout == 'one\ntwo\nthree\nall\n'
+    assert [line.split()[2:] for line in logs('-t', '-n', '1', tids[0]).stdout.splitlines()] == [['-', 'out', '|', 'all']]
+    [last] = [json.loads(line) for line in logs('--json', '-n', '1', tids[0]).stdout.splitlines()]
+    assert sorted(last) == ['host', 'line', 'stream', 'time_us'] and last['stream'] == 'stdout'
 
 
 @pytest.mark.usefixtures('journalled')
