@@ -187,7 +187,8 @@ def test_of_a_batch(worker, queue, journal, logs):
     for tid in tids:
         wait_records(journal, tid, 'succeeded')
         assert logs(tid).stdout == 'one\ntwo\nthree\nall\n'
-    assert [line.split()[2:] for line in logs('-t', '-n', '1', tids[0]).stdout.splitlines()] == [['-', 'out', '|', 'all']]
+    [last] = logs('-t', '-n', '1', tids[0]).stdout.splitlines()
+    assert last.split()[2:] == ['-', 'out', '|', 'all']
     [last] = [json.loads(line) for line in logs('--json', '-n', '1', tids[0]).stdout.splitlines()]
     assert sorted(last) == ['host', 'line', 'stream', 'time_us'] and last['stream'] == 'stdout'
 

@@ -98,8 +98,8 @@ def test_older_program(systemd):
 
 
 def test_lost_answer(systemd):
-    """Everybody can fill the socket at which the command waits, so that the answer is lost. Then the command learns
-    from systemd that another process is the main one."""
+    """Everybody can fill the socket at which the command waits, so that the answer is lost. Then systemd tells the
+    command that another process is the main one."""
     silent = processes.start(['env', '--block-signal=USR2', 'sleep', '1000'])
     wait_until(lambda: processes.name(silent.pid) == 'sleep')
     with ThreadPoolExecutor() as threads:
