@@ -128,6 +128,11 @@ void queue_mark(struct command *command, const struct queue *queue, const char *
     command_add_number(command, count);
 }
 
+void queue_write_nothing(struct command *command, const struct queue *queue)
+{
+    COMMAND_BEGIN(command, "HDEL", queue->keys[QUEUE_KEY_STATS], "nothing");
+}
+
 void queue_wait_replicas(struct command *command, int64_t replicas, int64_t timeout_ms)
 {
     COMMAND_BEGIN(command, "WAIT");

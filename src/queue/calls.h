@@ -76,6 +76,10 @@ void queue_mark(struct command *command, const struct queue *queue, const char *
                 int64_t count);
 void queue_wait_replicas(struct command *command, int64_t replicas, int64_t timeout_ms);
 
+/* A write that changes nothing. While writes are paused, Redis executes neither it nor what follows
+ * on the same connection. */
+void queue_write_nothing(struct command *command, const struct queue *queue);
+
 /* Requeues everything that is pending for the consumer and deletes the consumer. died: count
  * crashes. */
 void queue_requeue(struct command *command, const struct queue *queue, const char *consumer,

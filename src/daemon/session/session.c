@@ -64,6 +64,7 @@ struct session {
     bool answered;        /* see session_has_answer */
     bool moved;           /* the server has changed, which is no failure */
     bool blocked;         /* a blocking read is pending */
+    bool unblocking;      /* CLIENT UNBLOCK is not answered */
     connection_callback *block_callback;
     void *block_context;
     char wakeup_id[QUEUE_CURSOR_SIZE];
@@ -430,6 +431,24 @@ int session_block(struct session *session, connection_callback *callback, void *
     return session->blocked ? 0 : -1;
 }
 
+static void on_unblocked(void *context, const struct redisReply *reply)
+{
+    struct session *session = context;
+    (void)reply;
+    session->unblocking = false;
+}
+
+/* If writes are paused, as during FAILOVER, Redis holds back a read that comes then, and most
+ * versions crash if CLIENT UNBLOCK is to end it. So that is sent behind a write, which is held back
+ * for as long. */
+static void send_unblock(struct session *session)
+{
+    queue_write_nothing(&session->worker->command, session->worker->queue);
+    (void)session_send(session, NULL, NULL); /* a failure recovers */
+    server_unblock(&session->worker->command, connection_client_id(session->connections[WORK]));
+    session->unblocking = session_send(session, on_unblocked, session) == 0;
+}
+
 /* The read may not have reached the server yet, or its reply may be on the way: repeats CLIENT
  * UNBLOCK until the reply is here. If it never comes, the connection is dead. */
 static void on_unblock(void *context)
@@ -446,9 +465,8 @@ static void on_unblock(void *context)
                reply_timeout_ms(session) * CLOCK_NS_PER_MS) {
         session->late = true;
         session_recover(session, REDIS_ERROR_LOST, "the blocking read does not end");
-    } else if (arrived == 0) {
-        server_unblock(&session->worker->command, connection_client_id(session->connections[WORK]));
-        (void)session_send(session, NULL, NULL); /* a failure recovers */
+    } else if (arrived == 0 && !session->unblocking) {
+        send_unblock(session);
     }
 }
 

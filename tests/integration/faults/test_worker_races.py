@@ -160,6 +160,19 @@ def test_wakeup_connection_silent(daemon, queue, client, proxy, through_proxy):
     wait_until(lambda: proxy.accepted > accepted, message=one.log)
 
 
+def test_read_while_writes_are_paused(daemon, queue, client, proxy, through_proxy):
+    """Redis holds back a blocking read while writes are paused, as during FAILOVER, and most versions crash if
+    CLIENT UNBLOCK is to end it then. A worker that stops ends it after the pause."""
+    read = proxy.trap('XREADGROUP', when='before', action='hold')
+    worker = daemon(through_proxy).wait_ready()
+    read.wait()
+    client.execute_command('CLIENT', 'PAUSE', '2000', 'WRITE')
+    read.release()
+    wait_until(lambda: any(one['cmd'] == 'xreadgroup' and 'b' in one['flags'] for one in client.client_list()))
+    worker.terminate()
+    assert worker.wait_exit() == 0 and client.ping()
+
+
 def test_stop_while_scanning(daemon, queue, client, proxy, through_proxy):
     """A worker that stops during a scan does not continue it after it has left: no consumer stays behind."""
     through_proxy['queue'] = {'scan': '500ms'}
