@@ -194,9 +194,9 @@ static bool hides_peaks(const struct task_cgroup *task_cgroup)
            clock_boot_ns() - task_cgroup->made_ns >= REMAKE_NS;
 }
 
-/* Whether shared memory that earlier tasks have left, such as files in /dev/shm, would count for
- * the next one. It stays with a cgroup that is removed. Caches do not matter: the kernel drops
- * them. */
+/* Whether memory that earlier tasks have left, such as that of files in /dev/shm, would count for
+ * the next one. It stays with a cgroup that is removed. Empty files there take memory of the
+ * kernel, which counts as a cache, but cannot be dropped. Other caches do not matter. */
 static bool has_remains(const struct task_cgroup *task_cgroup, const struct bounds *bounds)
 {
     int64_t high = bounds->values[TASK_MEMORY_HIGH], limit = bounds->values[TASK_MEMORY_MAX];
@@ -207,7 +207,8 @@ static bool has_remains(const struct task_cgroup *task_cgroup, const struct boun
            control_file_read_at(task_cgroup->directory, "memory.current", text, sizeof text) > 0 &&
            strtoll(text, NULL, 10) >= limit / REMAINS_PART &&
            control_file_read_at(task_cgroup->directory, "memory.stat", text, sizeof text) > 0 &&
-           control_file_value(text, "shmem") >= limit / REMAINS_PART;
+           control_file_value(text, "shmem") + control_file_value(text, "slab") >=
+               limit / REMAINS_PART;
 }
 
 int task_cgroup_prepare(struct task_cgroup *task_cgroup, const struct bounds *bounds,

@@ -143,3 +143,16 @@ def test_memory_that_tasks_leave(bounded, queue):
         assert [letter['leat.cause'] for _, letter in queue.letters()] == []
     finally:
         shutil.rmtree(left)
+
+
+def test_empty_files_that_tasks_leave(bounded, queue):
+    """The kernel's memory for files in /dev/shm does not count for the next task either, however small they are."""
+    left = Path(tempfile.mkdtemp(prefix='leat-test-', dir='/dev/shm'))
+    leave = f"import os\nfor i in range(8000): os.mknod(f'{left}/{{i}}')"
+    bounded({**ONCE, 'queue': {'concurrency': 1}, 'isolation': {'memory_max': '16M'}}).wait_ready()
+    try:
+        queue.add({'command': f'{PYTHON} "{leave}"'}, {'command': touches(8)})
+        wait_until(lambda: queue.counter('succeeded') + len(queue.letters()) == 2, 120)
+        assert [letter['leat.cause'] for _, letter in queue.letters()] == []
+    finally:
+        shutil.rmtree(left)
