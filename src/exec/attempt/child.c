@@ -93,9 +93,9 @@ static void settle(struct child *child)
     int64_t left_ns = child->settle_ns - clock_boot_ns();
     /* zombies may stay long if their parent has left the group, or if process 1 is slow */
     bool gone = process_tree_is_gone(&child->tree, child->wait_s >= zombie_wait_s);
-    if (left_ns <= 0 && child->attempt.ending.cause != CAUSE_SHUTDOWN &&
-        streams_are_blocked(child)) {
-        left_ns += BLOCKED_MS * CLOCK_NS_PER_MS;
+    if (left_ns <= 0 && child->attempt.ending.cause != CAUSE_SHUTDOWN) {
+        streams_drain(child); /* the log may be slow to take what is left in the pipes */
+        left_ns += streams_are_blocked(child) ? BLOCKED_MS * CLOCK_NS_PER_MS : 0;
     }
     if (gone && (streams_are_done(child) || left_ns <= 0)) {
         feed(child, NULL, streams_are_done(child) ? JOB_QUIET : JOB_SETTLE_OVER);

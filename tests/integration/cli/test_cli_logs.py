@@ -11,7 +11,7 @@ import pytest
 from harness.daemon import ROOT, program, run_leat, write_config
 from harness.functions.history import record
 from harness.polling import wait_until
-from harness.short_leases import wait_empty
+from harness.short_leases import pass_time, wait_empty
 from harness.tasks import wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -105,6 +105,28 @@ def test_a_slow_journal(worker, queue, journal, logs):
         done = logs(tid)
         assert done.stdout.split() == done.stderr.split() == [str(i) for i in range(1, 2001)]
     assert not journal.read(f'MESSAGE_ID={DROPPED}')
+
+
+@pytest.mark.usefixtures('journalled')
+def test_a_journal_that_stands_still(worker, queue, folder, journal, logs):
+    """The last lines of a task that has ended are not lost if the journal takes them late, even if leatd has had no
+    time to read them."""
+    one = worker({'output': {'rate': 'none'}})
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 1)
+    journal.goes_on.clear()
+    [tid] = queue.add({'command': f'touch {folder}/begun; exec seq -f %0999g 60'})
+    wait_until(lambda: (folder / 'begun').exists() and not one.descendants())
+    one.stop()
+    journal.goes_on.set()
+    pass_time(1)
+    wait_until(journal.is_read)
+    journal.goes_on.clear()
+    one.cont()
+    wait_until(lambda: not journal.is_read())
+    journal.goes_on.set()
+    wait_records(journal, tid, 'succeeded')
+    assert [int(line) for line in logs(tid).stdout.split()] == [*range(1, 61)]
 
 
 @pytest.mark.usefixtures('journalled')

@@ -1,6 +1,7 @@
 """A journal for one daemon: the socket is the test's, and systemd's own program makes journal files of the
 records that arrive."""
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -64,6 +65,10 @@ class Journal:
             if not record:
                 return
             self.add(record)
+
+    def is_read(self):
+        """Whether no record of a program waits."""
+        return not select.select([self._socket], [], [], 0)[0]
 
     def add(self, record, at_us=None, **options):
         """Adds a record: bytes in the form of the journal's protocol."""
