@@ -52,7 +52,7 @@ CHECK_PACKAGES = $(DEMO_PACKAGES) zsh fish runit tini node-redis node-typescript
 	python3-prometheus-client chromium chromium-driver python3-selenium tmux
 CHAOS_PACKAGES = iproute2 nftables
 NIGHTLY_PACKAGES = user-mode-linux kmod
-LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check lintian mandoc systemd
+LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check lintian mandoc systemd procps
 MODEL_PACKAGES = gcc libc6-dev spin
 FUZZ_PACKAGES = clang libclang-rt-14-dev
 BENCH_PACKAGES = $(DEMO_PACKAGES) python3 python3-redis
