@@ -146,7 +146,7 @@ def test_memory_that_tasks_leave(bounded, queue):
 
 
 def test_empty_files_that_tasks_leave(bounded, queue):
-    """The kernel's memory for files in /dev/shm does not count for the next task either, even if they are empty."""
+    """The kernel's memory for files in /dev/shm does not count for the next task, even if they are empty."""
     left = Path(tempfile.mkdtemp(prefix='leat-test-', dir='/dev/shm'))
     leave = f"import os\nfor i in range(8000): os.mknod(f'{left}/{{i}}')"
     bounded({**ONCE, 'queue': {'concurrency': 1}, 'isolation': {'memory_max': '16M'}}).wait_ready()
