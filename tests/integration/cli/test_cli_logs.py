@@ -109,8 +109,8 @@ def test_a_slow_journal(worker, queue, journal, logs):
 
 @pytest.mark.usefixtures('journalled')
 def test_a_journal_that_stands_still(worker, queue, folder, journal, logs):
-    """The last lines of a task that has ended are not lost if the journal takes them late, even if leatd has not had
-    the time to read them."""
+    """The last lines of a task that has ended are not lost if the journal takes them late, and leatd had no time
+    to read them before."""
     one = worker({'output': {'rate': 'none'}})
     queue.add({'command': 'true'})
     wait_succeeded(queue, 1)
