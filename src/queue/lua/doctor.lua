@@ -601,7 +601,7 @@ end)
 parts.cancel = scanning('SSCAN', CANCEL, 1, noting('cancel'))
 parts.awaited = scanning('HSCAN', AWAITED, 2, noting('awaited'))
 
--- In lexical order, so all tasks of a lane are together.
+-- In lexical order, so all tasks of a lane are together. Those with another score, which disturb that order, come first.
 function parts.laned(q, limit, at)
   for _, member in ipairs(at == '' and leat.misplaced(q, limit) or {}) do
     note(q, 'laned', member)
@@ -610,7 +610,8 @@ function parts.laned(q, limit, at)
   local before = at ~= '' and leat.lane_parts(at)
   for _, member in ipairs(page) do
     local lane = leat.lane_parts(member)
-    if not note(q, 'laned', member) and lane ~= before then
+    local is_noted = tonumber(redis.call('ZSCORE', q[LANED], member)) ~= 0
+    if not is_noted and not note(q, 'laned', member) and lane ~= before then
       note(q, 'lost-lane', lane)
       before = lane
     end

@@ -7,7 +7,14 @@ local function filled(value)
   return value ~= '' and value or nil
 end
 
--- Refuses what leat_claim would refuse, before anything is written. Returns the task as add_task takes it.
+local function refuse_problem(index, problem)
+  if problem then
+    fail('REFUSED task ' .. index .. ': ' .. problem)
+  end
+end
+
+-- Refuses what leat_claim would refuse, except for its size, before anything is written. Returns the task as add_task
+-- takes it.
 local function check_fields(q, fields, index)
   local seen, bytes = {}, 0
   for i = 1, #fields, 2 do
@@ -34,10 +41,7 @@ local function check_fields(q, fields, index)
     fields = fields, id = filled(seen.id), lane = leat.lane_of(q, lane), unique = filled(seen.unique), bytes = bytes,
     follow = seen.unique_next == '1', expires = seen.expires, due = nil,
   }
-  local problem = leat.name_problem(item) or leat.size_problem(q, item)
-  if problem then
-    fail('REFUSED task ' .. index .. ': ' .. problem)
-  end
+  refuse_problem(index, leat.name_problem(item))
   leat.note_size(q, bytes)
   return item
 end
@@ -62,6 +66,7 @@ leat.refuse_expired = refuse_expired
 -- it.
 local function make_item(q, fields, index, due)
   local item = check_fields(q, fields, index)
+  refuse_problem(index, leat.size_problem(q, item))
   item.due = due
   refuse_expired(q, item.expires, index, due)
   return item

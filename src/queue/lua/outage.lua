@@ -138,6 +138,17 @@ function leat.note_outage(q, lease, told, told_lease)
   return lasts
 end
 
+-- Whether a silent worker may return after an outage. For a call that is no worker's, and so no heartbeat: an outage
+-- that it has noted is noted again only after the next heartbeat.
+function leat.may_return(q)
+  local v, span = redis.call('HMGET', q[STATS], BEAT, OUTAGE), leat.read_reclaim(q)
+  local ends = number_or(v[1], 0) + span
+  if parse(v[2]).until_ms == ends then
+    return q.now < ends
+  end
+  return leat.note_outage(q, span)
+end
+
 -- A worker has come that Redis does not know. All workers learn its number.
 function leat.has_joined(q)
   local joined = math.max(q.now_us, number_or(redis.call('HGET', q[STATS], JOINED), 0) + 1)

@@ -78,7 +78,9 @@ end
 
 -- DELCONSUMER forgets pending entries, so it comes last, and only if there are none.
 function repairs.consumer(q, name)
-  if take_over_expired(q, name) then
+  if leat.may_return(q) then
+    return 'left it may return, as after an outage; repeat the repair in ' .. str(leat.read_reclaim(q) / 1000) .. ' s'
+  elseif take_over_expired(q, name) then
     return 'more'
   end
   for _, kind in ipairs({ 'g', 's' }) do

@@ -195,6 +195,18 @@ def test_nothing_is_an_orphan_before_older_entries_are_indexed(queue):
     assert [one.what for one in doctor.look()] == [('name', 'i:label')]
 
 
+def test_lane_members_with_a_score_are_listed_once(queue):
+    """Members of laned that somebody has given a score, below or above 0, are found, each once."""
+    queue.register('w1')
+    queue.add({'command': 'true', 'lane': 'a'}, {'command': 'true', 'lane': 'b'}, {'command': 'true', 'lane': 'c'})
+    queue.add(*[{'command': 'true', 'lane': 'a'}] * 2)
+    members = queue.redis.zrange(queue.laned, 0, -1)
+    for member, score in zip(members, (-1, 5)):
+        queue.redis.zadd(queue.laned, {member: score})
+    found = [one.subject for one in Doctor(queue).look() if one.kind == 'laned']
+    assert sorted(found) == sorted(members[:2])
+
+
 def test_a_consumer_that_returns_is_left_alone(queue):
     """If a silent consumer sends a heartbeat before the repair, the repair takes nothing from it."""
     make_dead_consumer(queue)

@@ -1,6 +1,7 @@
 """After an outage: who is awaited, and what waits for it, in terms of the functions alone."""
 import pytest
 
+from harness.functions.doctor import Doctor
 from harness.polling import wait_until
 from harness.queue import LIBRARY
 
@@ -95,6 +96,42 @@ def test_a_worker_that_is_proved_dead_is_not_awaited(queue):
     queue.register('w3')
     assert queue.requeue('w2', died=True) == (1, 0)
     assert queue.counter('crashes') == 1 and not queue.redis.hexists(queue.stats, 'outage')
+
+
+def repaired(queue, worker='w2'):
+    doctor = Doctor(queue)
+    found = [one for one in doctor.look() if one.what == ('consumer', worker)]
+    return [state for _, state in doctor.repair(found)]
+
+
+def test_a_repair_waits_for_the_workers(queue):
+    """After an outage, the repair of a silent worker leaves it its tasks for a lease, whether a worker has
+    returned yet or not. It returns meanwhile: no crash is counted. It does not: the next repair takes them."""
+    token = begin(queue, 'w2')
+    outage(queue)
+    waits = ['left it may return, as after an outage; repeat the repair in 60 s']
+    assert repaired(queue) == waits and repaired(queue) == waits
+    queue.register('w1')
+    assert repaired(queue) == waits
+    assert queue.register('w2', [token])['lost'] == []
+    assert repaired(queue) == []
+    outage(queue)
+    assert repaired(queue) == waits
+    end_wait(queue)
+    assert repaired(queue) == ['repaired'] and queue.counter('crashes') == 1
+
+
+def test_a_repair_without_any_worker(queue):
+    """A repair is no heartbeat: the lease that it gives the workers to return ends, and then it takes their tasks."""
+    begin(queue, 'w2')
+    outage(queue)
+    [wait] = repaired(queue)
+    assert wait.startswith('left ')
+    span = LEASE + 1  # all that has been written is older by that
+    until, rest = queue.redis.hget(queue.stats, 'outage').decode().split(' ', 1)
+    queue.redis.hset(queue.stats, 'outage', f'{int(until) - span} {rest}')
+    queue.redis.hset(queue.stats, 'beat', int(queue.redis.hget(queue.stats, 'beat')) - span)
+    assert repaired(queue) == ['repaired']
 
 
 def test_a_worker_that_was_gone_before_is_not_awaited(queue):

@@ -7,6 +7,7 @@ import redis
 
 from harness.functions.damages import settle
 from harness.functions.invariants import check
+from harness.functions.lists import intake
 from harness.queue import LIBRARY, Queue, text
 
 MOVED = 16 << 20  # bytes after which a call stops
@@ -403,6 +404,27 @@ def test_the_limit_for_plain_entries(queue):
     add_plain(queue, *[BIG] * 3)
     assert len(queue.claim('w1', 8)['buried']) == 1
     assert settle(queue) == [] and len(queue.letters()) == 4
+
+
+@pytest.mark.parametrize('kind', ['list', 'zset'])
+@pytest.mark.parametrize('lane', ['', 'a lane'])
+def test_the_limit_for_items(queue, kind, lane):
+    """A larger item, due now or later, in a lane or not, becomes a dead letter as well, and holds no unique key; those
+    around it become tasks."""
+    queue.register('w1', max_task=LIMIT)
+    large = b'p' * LIMIT
+    if kind == 'list':
+        queue.redis.lpush('items', b'before', large, b'behind')
+    else:
+        queue.redis.zadd('items', {b'before': 1, large + b'*4102444800': 2, b'behind': 3})
+    assert intake(queue, 'items', lane=lane, unique=True, kind=kind, marks=kind == 'zset')['added'] == 3
+    for tid in queue.redis.zrange(queue.delayed, 0, -1):
+        queue.redis.zadd(queue.delayed, {tid: 1})
+    assert len(settle(queue)) == 2
+    [(_, fields)] = queue.letters()
+    assert fields['leat.cause'] == b'refused' and int(fields['leat.size']) > LIMIT and len(fields['payload']) < 4096
+    assert not [name for name in queue.redis.hkeys(queue.names) if name.startswith(b'u:')]
+    check(queue)
 
 
 @pytest.mark.parametrize('value', ['-1', '1', '65535', 'x', '1e300', '0.5'])
