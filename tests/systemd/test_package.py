@@ -23,7 +23,8 @@ def sources():
 
 @pytest.fixture(scope="session")
 def package():
-    """The package of this source, which make deb leaves in the build folder; built here if it is not there."""
+    """The package of this source, which make deb or make repro leaves in the build folder; built here if it is not
+    there."""
     if is_sanitized():
         pytest.skip("the package does not contain the build with sanitizers")
     if os.geteuid() != 0:
@@ -31,8 +32,9 @@ def package():
     if not shutil.which("dh"):
         pytest.skip("debhelper is not installed")
     newest = max(path.stat().st_mtime for path in sources())
-    found = list((BUILD / "deb").glob("leat_*.deb"))
-    if not found or found[0].stat().st_mtime < newest:
+    found = [path for folder in ("deb", "repro/one/deb") for path in (BUILD / folder).glob("leat_*.deb")
+             if path.stat().st_mtime >= newest]
+    if not found:
         version = subprocess.run(["make", "-s", "print-version"], cwd=ROOT, capture_output=True, text=True,
                                  check=True, env={"PATH": os.environ["PATH"]}).stdout.strip()
         done = subprocess.run(["tests/tools/deb", version, BUILD / "deb"], cwd=ROOT, capture_output=True,
@@ -41,8 +43,7 @@ def package():
             pytest.skip("not in a git work tree")
         assert done.returncode == 0, done.stderr
         found = list((BUILD / "deb").glob("leat_*.deb"))
-    [one] = found
-    return one
+    return found[0]
 
 
 def test_lintian_has_no_complaint(package):

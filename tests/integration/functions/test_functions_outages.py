@@ -122,7 +122,8 @@ def test_a_repair_waits_for_the_workers(queue):
 
 
 def test_a_repair_without_any_worker(queue):
-    """A repair is no heartbeat: the lease that it gives the workers to return ends, and then it takes their tasks."""
+    """A repair is no heartbeat: the lease that it gives the workers to return ends, and then it takes their
+    tasks."""
     begin(queue, 'w2')
     outage(queue)
     [wait] = repaired(queue)
