@@ -139,14 +139,12 @@ function leat.note_outage(q, lease, told, told_lease)
 end
 
 -- Whether a silent worker may return after an outage. For a call that is no worker's, and so no heartbeat: an outage
--- that it has noted is noted again only after the next heartbeat.
+-- that it has noted is over after one lease, although no heartbeat has come since.
 function leat.may_return(q)
   local v, span = redis.call('HMGET', q[STATS], BEAT, OUTAGE), leat.read_reclaim(q)
   local ends = number_or(v[1], 0) + span
-  if parse(v[2]).until_ms == ends then
-    return q.now < ends
-  end
-  return leat.note_outage(q, span)
+  local is_over = ends <= q.now and parse(v[2]).until_ms == ends
+  return not is_over and leat.note_outage(q, span)
 end
 
 -- A worker has come that Redis does not know. All workers learn its number.
