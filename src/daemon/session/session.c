@@ -36,6 +36,7 @@ enum session_state {
 };
 
 enum { WORK, COMMAND, WAKEUP, REPLICA_WAIT, CONNECTIONS = JOIN_CLIENTS };
+enum { WHY_SIZE = 256, LOST_MOST = 8 };
 
 struct session {
     struct worker_context *worker;
@@ -58,20 +59,22 @@ struct session {
     bool was_up;          /* at least once */
     bool outage;          /* the log says that there is no session */
     unsigned logged;      /* errors logged in this outage, as 1 << error */
-    bool late;            /* an answer has not come in time since the last registration */
-    unsigned patience;    /* how often the time for an answer was doubled */
-    int64_t patient_ns;   /* when it was doubled last */
-    bool answered;        /* see session_has_answer */
-    bool moved;           /* the server has changed, which is no failure */
-    bool blocked;         /* a blocking read is pending */
-    bool unblocking;      /* CLIENT UNBLOCK is not answered */
+    char lost[LOST_MOST][WHY_SIZE]; /* reasons of lost connections that were logged in it */
+    int lost_count;
+    bool late;          /* an answer has not come in time since the last registration */
+    unsigned patience;  /* how often the time for an answer was doubled */
+    int64_t patient_ns; /* when it was doubled last */
+    bool answered;      /* see session_has_answer */
+    bool moved;         /* the server has changed, which is no failure */
+    bool blocked;       /* a blocking read is pending */
+    bool unblocking;    /* CLIENT UNBLOCK is not answered */
     connection_callback *block_callback;
     void *block_context;
     char wakeup_id[QUEUE_CURSOR_SIZE];
     int64_t joined;       /* the number of the newest worker that this one has heard of */
     int64_t registration; /* the number of the last one */
     enum redis_error error;
-    char why[256];
+    char why[WHY_SIZE];
 };
 
 static void listen_for_wakeups(struct session *session);
@@ -154,12 +157,37 @@ static double pause_for(const struct session *session)
     return backoff_delay(&session->worker->config->redis, session->failures);
 }
 
+/* In an outage each kind of error is logged once. Connections are lost for many reasons, and the
+ * first one, that Redis closed them, does not tell why it cannot be reached again: so each of these
+ * reasons is logged, as long as there are few. Returns true if this one need not be logged. */
+static bool is_known(struct session *session)
+{
+    unsigned kind = 1U << session->error;
+    bool known = session->logged & kind;
+
+    session->logged |= kind;
+    if (session->error != REDIS_ERROR_LOST) {
+        return known;
+    }
+    for (int i = 0; i < session->lost_count; i++) {
+        if (strcmp(session->lost[i], session->why) == 0) {
+            return true;
+        }
+    }
+    if (session->lost_count == LOST_MOST) {
+        return true;
+    }
+    (void)snprintf(session->lost[session->lost_count++], WHY_SIZE, "%s", session->why);
+    return false;
+}
+
 static void log_outage(struct session *session, double delay)
 {
-    /* once in an outage, and once for each further kind of error in it */
-    unsigned kind = 1U << session->error;
-    bool known = session->outage && (session->logged & kind);
-    int priority = known ? LOG_DEBUG : LOG_WARNING;
+    if (!session->outage) {
+        session->logged = 0;
+        session->lost_count = 0;
+    }
+    int priority = is_known(session) ? LOG_DEBUG : LOG_WARNING;
     const char *step =
         session->moved ? "following it"
                        : redis_error_advice(session->error, session->worker->config->redis.by_url);
@@ -171,7 +199,6 @@ static void log_outage(struct session *session, double delay)
                                  LOG_TEXT("LEAT_ERROR", redis_error_name(session->error))};
     log_event(priority, LOG_ID_REDIS_DOWN, fields, 2,
               "no session with Redis: %s; %s; retrying in %.1f s", session->why, step, delay);
-    session->logged = session->outage ? session->logged | kind : kind;
     session->outage = true;
 }
 

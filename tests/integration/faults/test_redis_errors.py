@@ -181,7 +181,7 @@ FAULTS = {
 @pytest.mark.parametrize('fault', FAULTS)
 @pytest.mark.usefixtures('user')
 def test_error_while_running(daemon, faults, redis_server, heartbeats, late, folder, latch, fault):
-    """With one task running and another waiting, the fault is logged once, costs less than 5 % of a
+    """With one task running and another waiting, each error is logged once, costs less than 5 % of a
     processor, and harms neither the daemon nor the ended task's outcome; after the repair all goes on by
     itself."""
     queue = Queue(faults.client).load()
@@ -197,8 +197,8 @@ def test_error_while_running(daemon, faults, redis_server, heartbeats, late, fol
         wait_until(lambda: [run.ended for run in heartbeats.runs()] == [True])
         assert cpu_share(worker.pid, WATCHED_S) < CPU_SHARE
         assert len(heartbeats.runs()) == 1
-        # the first error may be the closed connection, the second its reason
-        assert outages(worker) <= 2
+        # at most: the closed connection, the refused one of a server that starts, and the fault
+        assert outages(worker) <= 3
     healed = boot_s()
     runs = heartbeats.wait_runs(2)
     assert runs[1].first - healed < BACK_S + late.start()

@@ -67,6 +67,19 @@ def test_wrong_server(daemon, leat, folder, queue, client, tunnel, wrong, words)
     assert worker.running() and 'registered' not in worker.log() and client.dbsize() == keys
 
 
+def test_a_server_that_becomes_wrong(daemon, queue, tunnel):
+    """If a worker had a session before, its log also says why there is no other one: not only that the first
+    one was closed."""
+    right = tunnel()
+    worker = daemon().wait_ready()
+    right.close()
+    right.socket.unlink(missing_ok=True)
+    worker.wait_log('no session with Redis')
+    tunnel(checkHost='redis.example.org')
+    worker.wait_log('before any answer: the log of Redis, or of a TLS tunnel to it, says why')
+    assert worker.running()
+
+
 def test_without_a_certificate_of_this_host(daemon, queue, tunnel):
     """If Redis requires a certificate and the tunnel has none, both logs say that it is refused."""
     one = tunnel('yes')
