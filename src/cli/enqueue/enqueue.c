@@ -143,6 +143,9 @@ static bool lines_have_command(const struct enqueue_options *options)
 
 static int check_combination(const struct cli *cli, const struct enqueue_options *options)
 {
+    if (options->json && options->quiet) {
+        return cli_usage(cli, "give --json or --quiet, not both");
+    }
     if (!options->file && options->input != ENQUEUE_ONE) {
         return cli_usage(cli, "--null and --json-lines need --file");
     }

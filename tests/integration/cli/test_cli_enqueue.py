@@ -113,7 +113,7 @@ def test_local_time_and_delay(leat, queue):
     ['--expires', 'x', 'x'], ['--field', 'x', 'x'], ['--field', '=x', 'x'],
     ['--payload', 'a', '--payload', 'b', 'x'], ['--null', 'x'], ['--json-lines', 'x'], [],
     ['--file', '-', '--id', 'x'], ['--file', '-', '--payload', 'x'],
-    ['--file', '-', '--null', '--json-lines'],
+    ['--file', '-', '--null', '--json-lines'], ['--quiet', '--json', 'x'],
 ])
 def test_wrong_usage(leat, queue, args):
     """A malformed value is refused with 64, and nothing is enqueued."""
