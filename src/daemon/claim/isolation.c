@@ -21,13 +21,11 @@ static int check_limits(const struct isolation *isolation, const struct config *
         return EX_OK;
     }
     bool must = config->isolation.cgroup == CONFIG_CGROUP_REQUIRED;
-    log_text(
-        must ? LOG_ERR : LOG_WARNING, "[isolation] %s: cannot be enforced here: %s", missing,
-        isolation->cgroups
-            ? "the cgroups of tasks lack the controller; set Delegate= in the unit, and run "
-              "nothing else in the service's group (for io_weight the kernel needs io.weight or "
-              "io.bfq.weight)"
-            : "tasks have no cgroups");
+    log_text(must ? LOG_ERR : LOG_WARNING, "[isolation] %s: cannot be enforced here: %s", missing,
+             isolation->cgroups
+                 ? "the cgroups of tasks lack the controller; set Delegate= in the unit, and run "
+                   "nothing else in the service's group (for io_weight the kernel needs io.weight)"
+                 : "tasks have no cgroups");
     return must ? EX_CONFIG : EX_OK;
 }
 

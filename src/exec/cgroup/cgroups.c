@@ -260,7 +260,7 @@ static const char *build(struct cgroups *cgroups, const char *path, bool beside)
 
 /* ---- limits and controllers ---- */
 
-/* The file io.weight is missing if no I/O scheduler of the kernel supports weights. */
+/* The file io.weight is missing if the kernel has no cost model for disks (iocost). */
 static bool is_held(const struct cgroups *cgroups, size_t bound)
 {
     return cgroups && (bounds_controller_of(bound) & cgroups->controllers) &&
