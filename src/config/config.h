@@ -118,7 +118,7 @@ struct config_queue {
     char *group;
     int64_t concurrency;
     int64_t lease_ms;
-    int64_t scan_ms;    /* 0 in the file: lease / 4 */
+    int64_t scan_ms;    /* 0: auto, see lease_rule_scan_ms */
     int64_t max_length; /* 0: no limit */
     int64_t max_task;   /* bytes; 0: no limit */
     int64_t history;    /* ended tasks that are kept, or minus their age in ms; 0: none */

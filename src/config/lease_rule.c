@@ -8,6 +8,7 @@ enum {
     START_LEAST_MS = 1000,
     START_MOST_MS = 10000,
     HEARTBEATS = 3,
+    SCANS = 4,
 };
 
 int64_t lease_rule_margin_ms(int64_t lease_ms)
@@ -37,6 +38,11 @@ int64_t lease_rule_start_ms(int64_t left_ms)
 int64_t lease_rule_heartbeat_ms(int64_t lease_ms)
 {
     return lease_ms / HEARTBEATS;
+}
+
+int64_t lease_rule_scan_ms(int64_t scan_ms, int64_t lease_ms)
+{
+    return scan_ms > 0 ? scan_ms : lease_ms / SCANS;
 }
 
 int64_t lease_rule_longest_grace_ms(int64_t lease_ms)

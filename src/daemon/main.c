@@ -338,7 +338,7 @@ static void reload(struct daemon *daemon)
         goto done;
     }
     buffer_clear(&text);
-    merged = config_merge(daemon->config, fresh, &text);
+    merged = config_merge(daemon->config, fresh, worker_lease_ms(daemon->worker), &text);
     if (!merged) {
         log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
                   "configuration not reloaded: out of memory; the running one stays in use");

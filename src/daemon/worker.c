@@ -541,6 +541,11 @@ void worker_go(struct worker *worker)
     }
 }
 
+int64_t worker_lease_ms(const struct worker *worker)
+{
+    return worker->context.lease_ms;
+}
+
 void worker_set_config(struct worker *worker, const struct config *config)
 {
     const struct config *former = worker->context.config;
@@ -551,7 +556,6 @@ void worker_set_config(struct worker *worker, const struct config *config)
         session_recover(worker->context.session, REDIS_ERROR_LOST, "reloaded while leaving");
     }
     runner_set_config(worker->runner, config);
-    claim_loop_reload(worker->claim_loop, former);
     lease_reload(worker->lease, former);
     lists_reload(worker->lists, former);
     slots_reload(worker->slots, former);

@@ -53,6 +53,9 @@ struct worker *worker_new(struct ev_loop *loop, const struct config *config,
 void worker_start(struct worker *worker);
 void worker_go(struct worker *worker);
 
+/* The queue's, as Redis said last; before that, the config's. */
+int64_t worker_lease_ms(const struct worker *worker);
+
 /* Takes a merged config; the old one may be freed afterwards. */
 void worker_set_config(struct worker *worker, const struct config *config);
 

@@ -44,7 +44,7 @@ static void check_merge(const uint8_t *data, size_t size, const struct config *c
     struct buffer text = BUFFER_INIT;
 
     check(config_parse("f", (const char *)data, size, &again, &text) == 0);
-    again = config_merge(config, again, &text);
+    again = config_merge(config, again, 60000, &text);
     check(again && text.size == 0);
     check_config(again);
     config_free(again);

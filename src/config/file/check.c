@@ -30,11 +30,6 @@ static size_t later(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-int64_t check_auto_scan_ms(int64_t lease_ms)
-{
-    return lease_ms / 4;
-}
-
 static void check_grace(const struct config *config, const struct key_lines *lines,
                         struct report *report)
 {
@@ -562,9 +557,6 @@ void check_resolve(struct config *config, bool skip_credentials, const struct ke
     }
     if (queue->concurrency == 0) {
         queue->concurrency = count_cpus();
-    }
-    if (queue->scan_ms == 0) {
-        queue->scan_ms = check_auto_scan_ms(queue->lease_ms);
     }
     config->retry.success.bits[0] |= 1; /* exit code 0 always means success */
     rules_resolve(&config->retry);

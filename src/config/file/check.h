@@ -13,12 +13,9 @@
 /* Reports every violated rule. */
 void check_rules(const struct config *config, const struct key_lines *lines, struct report *report);
 
-/* Fills in stream, concurrency and scan if they are not set, and reads the passwords from their
+/* Fills in stream and concurrency if they are not set, and reads the passwords from their
  * files or credentials. Reports errors. skip_credentials: leaves those passwords out. */
 void check_resolve(struct config *config, bool skip_credentials, const struct key_lines *lines,
                    struct report *report);
-
-/* The period of scan = auto. */
-int64_t check_auto_scan_ms(int64_t lease_ms);
 
 #endif

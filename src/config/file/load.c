@@ -17,6 +17,7 @@
 #include "config/report.h"
 #include "config/table.h"
 #include "config/types/keys.h"
+#include "config/types/limits.h"
 #include "config/types/strings.h"
 #include "config/types/value.h"
 
@@ -184,9 +185,41 @@ int config_load(const char *path, struct config **config, struct buffer *errors)
 static int note_kept(struct buffer *kept, const struct table_row *row)
 {
     return buffer_printf(kept, "[%s] %s: %s\n", row->key.section, row->key.name,
-                         table_is_shared(row)
-                             ? "the queue keeps its value; leat conf --apply changes it"
-                             : "takes effect only after a restart");
+                         table_is_shared(row) ? "takes effect only with leat conf --apply"
+                                              : "takes effect only after a restart");
+}
+
+/* Returns the entry of the list for the lane of this one, or NULL. */
+static const char *find_lane(char *const *list, const char *entry)
+{
+    const char *settings;
+
+    return strings_find(list, entry, limits_split_lane(entry, &settings), '=');
+}
+
+/* Notes each lane that differs. leat conf --apply does not change those that the file lacks. */
+static int note_kept_lanes(struct buffer *kept, char *const *current, char *const *fresh)
+{
+    const char *settings;
+    int result = 0;
+
+    for (char *const *lane = fresh; lane && *lane && result == 0; lane++) {
+        const char *former = find_lane(current, *lane);
+
+        if (!former || strcmp(former, *lane) != 0) {
+            result = buffer_printf(kept, "[lanes] %.*s: takes effect only with leat conf --apply\n",
+                                   (int)limits_split_lane(*lane, &settings), *lane);
+        }
+    }
+    for (char *const *lane = current; lane && *lane && result == 0; lane++) {
+        if (!find_lane(fresh, *lane)) {
+            result = buffer_printf(kept,
+                                   "[lanes] %.*s: the queue keeps its settings; leat conf "
+                                   "lane:NAME none removes them\n",
+                                   (int)limits_split_lane(*lane, &settings), *lane);
+        }
+    }
+    return result;
 }
 
 int config_list_kept(const struct config *config, bool shared, struct buffer *keys)
@@ -211,19 +244,15 @@ int config_list_kept(const struct config *config, bool shared, struct buffer *ke
     return result;
 }
 
-/* Adapts reloadable keys that depend on the lease. They were checked against the lease of the new
- * file, but the old lease stays in effect. */
-static int refit_to_lease(struct config *merged, const struct config *current, int64_t lease_ms,
-                          struct buffer *kept)
+/* kill_grace was checked against the lease of the new file, but the queue keeps its lease. */
+static int refit_to_lease(struct config *merged, const struct config *current, struct buffer *kept)
 {
-    if (merged->queue.scan_ms == check_auto_scan_ms(lease_ms)) {
-        merged->queue.scan_ms = check_auto_scan_ms(merged->queue.lease_ms);
-    }
     if (lease_rule_fits(merged->task.kill_grace_ms, merged->queue.lease_ms)) {
         return 0;
     }
     merged->task.kill_grace_ms = current->task.kill_grace_ms;
-    return note_kept(kept, table_find("task", "kill_grace"));
+    return buffer_printf(kept, "[task] kill_grace: too long for the queue's lease; run leat conf "
+                               "--apply, and then reload again\n");
 }
 
 /* True if sentinels or a Cluster name the server. */
@@ -238,22 +267,33 @@ static bool is_address(const struct table_row *row)
            row == table_find("redis", "socket");
 }
 
-struct config *config_merge(const struct config *current, struct config *fresh, struct buffer *kept)
+/* Notes a key that keeps its value of `current`. */
+static int keep(struct config *fresh, const struct config *current, const struct table_row *row,
+                struct buffer *kept)
 {
-    int64_t lease_ms = fresh->queue.lease_ms;
+    bool lanes = row == table_find("lanes", "NAME");
+    int noted = lanes ? note_kept_lanes(kept, current->lanes.list, fresh->lanes.list)
+                      : note_kept(kept, row);
+
+    return noted == 0 ? value_copy(fresh, current, row) : -1;
+}
+
+struct config *config_merge(const struct config *current, struct config *fresh, int64_t lease_ms,
+                            struct buffer *kept)
+{
+    const struct table_row *lease = table_find("queue", "lease");
     bool direct = !is_discovered(current) && !is_discovered(fresh);
 
     for (size_t i = 0; i < TABLE_ROWS; i++) {
         bool reloadable = table[i].key.reloadable && (direct || !is_address(&table[i]));
-        if (reloadable || value_equal(current, fresh, &table[i])) {
-            continue;
-        }
-        if (note_kept(kept, &table[i]) != 0 || value_copy(fresh, current, &table[i]) != 0) {
+        bool applied = &table[i] == lease && fresh->queue.lease_ms == lease_ms;
+        if (!reloadable && !applied && !value_equal(current, fresh, &table[i]) &&
+            keep(fresh, current, &table[i], kept) != 0) {
             goto fail;
         }
     }
     fresh->redis.slot = current->redis.slot; /* depends on the stream, which stays the same */
-    if (refit_to_lease(fresh, current, lease_ms, kept) != 0) {
+    if (refit_to_lease(fresh, current, kept) != 0) {
         goto fail;
     }
     return fresh;

@@ -32,10 +32,10 @@ void config_free(struct config *config);
 int config_list_kept(const struct config *config, bool shared, struct buffer *keys);
 
 /* Returns the configuration after a reload: reloadable keys from `fresh`, all others from
- * `current`. Takes ownership of fresh; current stays the caller's. Appends a line
- * "[section] key: what it takes" to kept for each key that differs but keeps its value. Returns
- * NULL if memory ran out. */
-struct config *config_merge(const struct config *current, struct config *fresh,
+ * `current`. Takes ownership of fresh; current stays the caller's. lease_ms: the queue's. Appends a
+ * line "[section] key: what it takes" to kept for each key that differs but keeps its value.
+ * Returns NULL if memory ran out. */
+struct config *config_merge(const struct config *current, struct config *fresh, int64_t lease_ms,
                             struct buffer *kept);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/timer.h"
+#include "config/lease_rule.h"
 #include "daemon/claim/reclaim.h"
 #include "daemon/report/task_log.h"
 #include "queue/calls.h"
@@ -58,6 +59,7 @@ struct claim_loop {
     char cursor[QUEUE_CURSOR_SIZE]; /* where the scan continues; "": no scan is due */
     struct timer due;               /* when the next delayed task is due */
     struct timer scan;
+    int64_t scan_ms; /* its period */
 };
 
 /* ---- tokens of blocking reads ---- */
@@ -265,9 +267,16 @@ static void scan(struct claim_loop *claim_loop)
     pause_state_checked(claim_loop->pause_state);
 }
 
+static int64_t scan_period_ms(const struct claim_loop *claim_loop)
+{
+    const struct worker_context *worker = claim_loop->worker;
+    return lease_rule_scan_ms(worker->config->queue.scan_ms, worker->lease_ms);
+}
+
 static void set_scan_timer(struct claim_loop *claim_loop)
 {
-    double period = (double)claim_loop->worker->config->queue.scan_ms / 1000;
+    claim_loop->scan_ms = scan_period_ms(claim_loop);
+    double period = (double)claim_loop->scan_ms / 1000;
     timer_start_s(&claim_loop->scan, period * (1 - SCAN_JITTER * drand48()));
 }
 
@@ -310,6 +319,9 @@ void claim_loop_turn(struct claim_loop *claim_loop)
 {
     if (!session_is_up(claim_loop->worker->session)) {
         return;
+    }
+    if (timer_runs(&claim_loop->scan) && claim_loop->scan_ms != scan_period_ms(claim_loop)) {
+        set_scan_timer(claim_loop); /* the old period may end hours from now */
     }
     if ((*claim_loop->cursor || pause_state_wants_check(claim_loop->pause_state)) &&
         !claim_loop->scanning) {
@@ -434,14 +446,6 @@ struct claim_loop *claim_loop_new(struct worker_context *worker, struct slots *s
         return NULL;
     }
     return claim_loop;
-}
-
-void claim_loop_reload(struct claim_loop *claim_loop, const struct config *former)
-{
-    bool other = claim_loop->worker->config->queue.scan_ms != former->queue.scan_ms;
-    if (other && timer_runs(&claim_loop->scan)) {
-        set_scan_timer(claim_loop); /* the old period may end hours from now */
-    }
 }
 
 void claim_loop_free(struct claim_loop *claim_loop)

@@ -25,8 +25,6 @@ struct claim_loop;
 struct claim_loop *claim_loop_new(struct worker_context *worker, struct slots *slots,
                                   struct lease *lease, struct outcomes *outcomes,
                                   struct dead_hook *dead_hook, struct guard_monitor *guard_monitor);
-/* The config was replaced. */
-void claim_loop_reload(struct claim_loop *claim_loop, const struct config *former);
 void claim_loop_free(struct claim_loop *claim_loop);
 
 /* The session came up; the session ended. */

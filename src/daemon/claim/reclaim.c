@@ -20,6 +20,7 @@
 #include "base/log/log_ids.h"
 #include "base/process/descriptor.h"
 #include "base/timer.h"
+#include "config/lease_rule.h"
 #include "daemon/report/task_log.h"
 #include "exec/guard/worker_locks.h"
 #include "exec/guard/worker_name.h"
@@ -98,7 +99,7 @@ static bool keep(struct reclaim *reclaim, const char *name)
     int64_t now_ns = clock_boot_ns();
     struct kept *kept = find_kept(reclaim, name);
     if (kept) {
-        int64_t most_ns = KEPT_LEASES * reclaim->worker->config->queue.lease_ms * CLOCK_NS_PER_MS;
+        int64_t most_ns = KEPT_LEASES * reclaim->worker->lease_ms * CLOCK_NS_PER_MS;
         if (now_ns - kept->since_ns > most_ns) {
             drop(reclaim, name);
         }
@@ -116,7 +117,9 @@ static bool keep(struct reclaim *reclaim, const char *name)
 static void look_soon(struct reclaim *reclaim)
 {
     /* the next scan finds workers that take longer than a scan period */
-    if (reclaim->soon_s * 1000 < (double)reclaim->worker->config->queue.scan_ms) {
+    const struct worker_context *worker = reclaim->worker;
+    int64_t scan_ms = lease_rule_scan_ms(worker->config->queue.scan_ms, worker->lease_ms);
+    if (reclaim->soon_s * 1000 < (double)scan_ms) {
         timer_start_s(&reclaim->soon, reclaim->soon_s);
         reclaim->soon_s *= 2;
     }

@@ -82,8 +82,9 @@ static void on_ended(void *context, struct attempt *attempt)
 /* After this time Redis assumes that the worker that has the letter is dead. */
 static int64_t letter_deadline_ms(const struct dead_hook *dead_hook)
 {
-    const struct config *config = dead_hook->worker->config;
-    return config->dead.notify_timeout_ms + config->task.kill_grace_ms + config->queue.lease_ms;
+    const struct worker_context *worker = dead_hook->worker;
+    return worker->config->dead.notify_timeout_ms + worker->config->task.kill_grace_ms +
+           worker->lease_ms;
 }
 
 static void start_hooks(struct dead_hook *dead_hook, struct dead_letter_reply *answer)

@@ -41,6 +41,18 @@ def test_kill_grace_longer_than_the_lease(daemon, queue, leat):
     wait_until(lambda: queue.counter('succeeded') == 1)
 
 
+def test_the_scan_follows_the_shared_lease(daemon, queue, folder, late):
+    """Without `scan`, a worker looks for expired leases four times in a lease of the queue, whatever lease its
+    file has."""
+    queue.register('gone', lease=int(LEASE_S * 1000))
+    add(queue, f'touch {folder}/ran')
+    assert queue.claim('gone')['tasks']
+    claimed = boot_s()
+    daemon({'queue': {'lease': '60s', 'scan': None}}).wait_ready()
+    wait_until((folder / 'ran').exists)
+    assert boot_s() - claimed < LEASE_S * 1.25 + 1 + late.start()
+
+
 @pytest.mark.parametrize('lease', ['20s', '60s', '30m'])
 def test_raised_lease(daemon, queue, client, leat, lease):
     """A longer lease ends no running task: the worker renews at once, and judges former deadlines by the former

@@ -340,6 +340,22 @@ def test_scan_is_reloaded(daemon, queue, client):
     wait_succeeded(queue, 1)
 
 
+def test_kill_grace_that_needs_a_longer_lease(daemon, leat):
+    """A reload takes such a kill_grace once the queue has the lease, and until then says how to do that."""
+    worker = daemon({'queue': {'lease': '20s'}, 'task': {'kill_grace': '5s'}}).wait_ready()
+    longer = {'queue': {'lease': '60s'}, 'task': {'kill_grace': '20s'}}
+    reload(worker, changed(worker, **longer))
+    worker.wait_log("[task] kill_grace: too long for the queue's lease; run leat conf --apply, and then reload")
+    assert leat('conf', '--apply', config=longer).returncode == 0
+
+    def is_taken():  # the worker learns of the lease at once, but not before leat conf returns
+        seen = len(worker.log())
+        reload(worker, changed(worker, **longer))
+        return 'kill_grace' not in worker.log()[seen:] and '[queue] lease' not in worker.log()[seen:]
+
+    wait_until(is_taken)
+
+
 def test_log_level_is_reloaded(daemon, queue):
     """The log's level, and whether output goes there, change with a reload."""
     worker = daemon().wait_ready()
@@ -364,7 +380,7 @@ def test_kept_keys_are_logged(daemon, queue, folder, section, key, value):
     worker = daemon().wait_ready()
     reload(worker, changed(worker, **{section: {key: value}, 'task': {'umask': '027'}}))
     shared = (section, key) not in {('queue', 'name'), ('queue', 'stream'), ('redis', 'db')}
-    worker.wait_log(f'[{section}] {key}: ' + ('the queue keeps its value; leat conf --apply changes it' if shared
+    worker.wait_log(f'[{section}] {key}: ' + ('takes effect only with leat conf --apply' if shared
                                               else 'takes effect only after a restart'))
     queue.add({'command': f'umask > {folder}/new; mv {folder}/new {folder}/out'})
     assert wait_file(folder / 'out') == b'0027\n'

@@ -112,8 +112,8 @@ def test_a_reload_says_how_lanes_change(daemon, base_config):
     text = worker.config_path.read_text()
     worker.config_path.write_text(text.replace('a = 1', 'a = 2') + '[limits]\nrate = 1/s\n')
     worker.reload()
-    worker.wait_log('[lanes] NAME: the queue keeps its value; leat conf --apply changes it')
-    worker.wait_log('[limits] rate: the queue keeps its value; leat conf --apply changes it')
+    worker.wait_log('[lanes] a: takes effect only with leat conf --apply')
+    worker.wait_log('[limits] rate: takes effect only with leat conf --apply')
 
 
 def test_lanes_that_were_there_before_any_worker(daemon, queue, stamps):

@@ -61,7 +61,7 @@ static void a_name_is_enough(void **state)
     assert_string_equal(config->queue.group, "leat");
     assert_int_equal(config->queue.concurrency, sysconf(_SC_NPROCESSORS_ONLN));
     assert_int_equal(config->queue.lease_ms, 60000);
-    assert_int_equal(config->queue.scan_ms, 15000);
+    assert_int_equal(config->queue.scan_ms, 0);
     assert_int_equal(config->queue.max_length, 0);
     assert_int_equal(config->queue.max_crashes, 3);
     assert_int_equal(config->queue.load_library, CONFIG_LIBRARY_AUTO);
@@ -404,13 +404,15 @@ static void files_are_loaded(void **state)
 /* ---- reload ---- */
 
 #define RESTART ": takes effect only after a restart\n"
-#define SHARED ": the queue keeps its value; leat conf --apply changes it\n"
+#define SHARED ": takes effect only with leat conf --apply\n"
+#define REMOVED ": the queue keeps its settings; leat conf lane:NAME none removes them\n"
 
-static struct config *merge(const char *now, const char *next, const char *expected)
+static struct config *merge_in(int64_t lease_ms, const char *now, const char *next,
+                               const char *expected)
 {
     struct config *current = parse(now);
     struct buffer kept = BUFFER_INIT;
-    struct config *merged = config_merge(current, parse(next), &kept);
+    struct config *merged = config_merge(current, parse(next), lease_ms, &kept);
 
     assert_non_null(merged);
     assert_int_equal(buffer_append(&kept, "", 1), 0);
@@ -418,6 +420,11 @@ static struct config *merge(const char *now, const char *next, const char *expec
     buffer_free(&kept);
     config_free(current);
     return merged;
+}
+
+static struct config *merge(const char *now, const char *next, const char *expected)
+{
+    return merge_in(60000, now, next, expected);
 }
 
 /* Goal: a reload changes keys that the table marks, keeps the others, and says what each of those
@@ -452,9 +459,10 @@ static void a_reload_takes_what_it_may(void **state)
     assert_string_equal(merged->redis.host, "a");
     config_free(merged);
     config_free(merge(QUEUE, QUEUE, ""));
-    config_free(merge(QUEUE "[lanes]\na = 1\n[limits]\nrate = 1/s\n",
-                      QUEUE "[lanes]\na = 1\nb = 1\n[limits]\nrate = 2/s\n",
-                      "[limits] rate" SHARED "[lanes] NAME" SHARED));
+    config_free(merge(QUEUE "[lanes]\na = 1\naa = 1\nc = 1\n[limits]\nrate = 1/s\n",
+                      QUEUE "[lanes]\na = 1\nb = 1\nc = 2\n[limits]\nrate = 2/s\n",
+                      "[limits] rate" SHARED "[lanes] b" SHARED "[lanes] c" SHARED
+                      "[lanes] aa" REMOVED));
 }
 
 /* Goal: keys that were checked against a new lease are adapted to the old lease, which stays in
@@ -462,13 +470,20 @@ static void a_reload_takes_what_it_may(void **state)
 static void a_reload_fits_the_lease(void **state)
 {
     (void)state;
-    struct config *merged =
-        merge(QUEUE "[task]\nkill_grace = 20s\n", QUEUE "lease = 10m\n[task]\nkill_grace = 60s\n",
-              "[queue] lease" SHARED "[task] kill_grace" RESTART);
+    struct config *merged = merge(
+        QUEUE "[task]\nkill_grace = 20s\n", QUEUE "lease = 10m\n[task]\nkill_grace = 60s\n",
+        "[queue] lease" SHARED "[task] kill_grace: too long for the queue's lease; run leat conf "
+        "--apply, and then reload again\n");
 
     assert_int_equal(merged->queue.lease_ms, 60000);
-    assert_int_equal(merged->queue.scan_ms, 15000);
+    assert_int_equal(merged->queue.scan_ms, 0);
     assert_int_equal(merged->task.kill_grace_ms, 20000);
+    config_free(merged);
+
+    merged = merge_in(600000, QUEUE "[task]\nkill_grace = 20s\n",
+                      QUEUE "lease = 10m\n[task]\nkill_grace = 60s\n", "");
+    assert_int_equal(merged->queue.lease_ms, 600000);
+    assert_int_equal(merged->task.kill_grace_ms, 60000);
     config_free(merged);
     merged = merge(QUEUE, QUEUE "lease = 2m\nscan = 7s\n", "[queue] lease" SHARED);
     assert_int_equal(merged->queue.scan_ms, 7000);

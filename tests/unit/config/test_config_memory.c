@@ -141,7 +141,7 @@ static void merge_work(bool failing)
 
     if (config_parse("f", good, sizeof good - 1, &current, &notes) == 0 &&
         config_parse("f", other, sizeof other - 1, &fresh, &notes) == 0) {
-        merged = config_merge(current, fresh, &notes);
+        merged = config_merge(current, fresh, 60000, &notes);
         if (!merged ? !failing : strcmp(merged->queue.name, "q") != 0) {
             abort();
         }

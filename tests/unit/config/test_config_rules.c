@@ -206,7 +206,7 @@ static void a_reload_takes_them(void **state)
     struct config *old = parse("exit.9 = dead\npreset = qmail\noom = dead\n");
     struct config *fresh = parse("exit.8 = 4\nsignal.TERM = dead\nsuccess = 3\n");
     struct buffer kept = BUFFER_INIT;
-    struct config *merged = config_merge(old, fresh, &kept);
+    struct config *merged = config_merge(old, fresh, 60000, &kept);
 
     assert_non_null(merged);
     assert_int_equal(kept.size, 0);

@@ -20,6 +20,8 @@ static void test_bounds_are_exact(void **state)
     assert_int_equal(lease_rule_shortest_ms(10000), 22222);
     assert_int_equal(lease_rule_margin_ms(1000), 100);
     assert_int_equal(lease_rule_margin_ms(60000), 3000);
+    assert_int_equal(lease_rule_scan_ms(0, 60000), 15000);
+    assert_int_equal(lease_rule_scan_ms(7000, 60000), 7000);
 }
 
 /* Goal: TERM comes before KILL, and KILL before a guard's, all before the lease ends; the start of
