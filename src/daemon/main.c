@@ -39,6 +39,7 @@
 #define STATUS_PERIOD_S 1.0
 #define RELOAD_PERIOD_S 0.2 /* tasks of leatd's user can ask for reloads without end */
 #define ALIVE_SHARE 3       /* one part in this many of the watchdog's time */
+#define ALIVE_AGAIN_S 0.1   /* after a try that found the manager's socket full */
 
 struct daemon {
     struct ev_loop *loop;
@@ -60,6 +61,7 @@ struct daemon {
     struct signals signals;
     ev_prepare turn;
     struct timer status;
+    struct timer alive_again;
     struct timer reload_pause; /* runs after a reload */
     bool reload_asked;         /* during that pause */
 };
@@ -266,12 +268,14 @@ static int open_log(const struct config *config)
 
 static void send_status(struct daemon *daemon, const struct worker_figures *figures)
 {
+    if (!sd_notify_status(figures)) {
+        return; /* the turn tries again, since the figures still differ */
+    }
     /* a truncated text differs from the original, so STATUS is then sent each time */
     (void)snprintf(daemon->notified_trouble, sizeof daemon->notified_trouble, "%s",
                    figures->trouble);
     daemon->notified = *figures;
     daemon->notified.trouble = daemon->notified_trouble;
-    sd_notify_status(figures);
 }
 
 /* For the service manager, leatd is up even if it waits for Redis: a start that failed would stop
@@ -301,11 +305,21 @@ static void on_ready(void *context)
               daemon->config->queue.name, figures.slots, figures.slots == 1 ? "" : "s", batch);
 }
 
+/* Every program of the host can fill the manager's socket. It is read again and again, so a later
+ * try finds room. */
+static void feed_watchdog(void *context)
+{
+    struct daemon *daemon = context;
+    if (upgrade_is_main(daemon->upgrade) && !sd_notify_alive()) {
+        timer_start_s(&daemon->alive_again, ALIVE_AGAIN_S);
+    }
+}
+
 static void on_alive(void *context)
 {
     struct daemon *daemon = context;
     if (upgrade_is_main(daemon->upgrade)) {
-        sd_notify_alive();
+        feed_watchdog(daemon);
     } else {
         upgrade_alive(daemon->upgrade);
     }
@@ -435,7 +449,7 @@ static void on_in_charge(void *context)
     daemon->ready = true;
     worker_go(daemon->worker);
     sd_notify_ready();
-    sd_notify_alive();
+    feed_watchdog(daemon);
 }
 
 /* ---- each turn: STATUS, when figures change, at most once a second ---- */
@@ -482,6 +496,7 @@ static void run_loop(struct daemon *daemon)
 {
     ev_prepare_init(&daemon->turn, on_turn);
     timer_init(&daemon->status, daemon->loop, NULL, NULL); /* the turn looks for changes */
+    timer_init(&daemon->alive_again, daemon->loop, feed_watchdog, daemon);
     timer_init(&daemon->reload_pause, daemon->loop, on_reload_pause_over, daemon);
     daemon->turn.data = daemon;
     ev_prepare_start(daemon->loop, &daemon->turn);
@@ -494,19 +509,13 @@ static void run_loop(struct daemon *daemon)
     timer_stop(&daemon->reload_pause);
 }
 
-static void on_await(void *context)
-{
-    (void)context;
-    sd_notify_alive();
-}
-
 /* The worker has stopped. Former programs may still run tasks, and the service manager would kill
  * them if its main process ended now. */
 static void await_elders(struct daemon *daemon)
 {
     struct timer alive;
     int64_t watchdog_ms = sd_notify_watchdog_ms();
-    timer_init(&alive, daemon->loop, on_await, NULL);
+    timer_init(&alive, daemon->loop, feed_watchdog, daemon);
     if (watchdog_ms > 0) {
         timer_repeat_s(&alive, (double)watchdog_ms / 1000 / ALIVE_SHARE);
     }
@@ -517,6 +526,7 @@ static void await_elders(struct daemon *daemon)
         ev_run(daemon->loop, EVRUN_ONCE);
     }
     timer_stop(&alive);
+    timer_stop(&daemon->alive_again);
 }
 
 /* Creates the part that upgrades. Returns 0, or -1 without memory. */

@@ -3,15 +3,20 @@
  */
 #include "daemon/sd_notify.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
 #include "base/escape.h"
 #include "base/log/log.h"
+#include "base/process/descriptor.h"
 
 /* The worker gives up waiting at the end of its stop; systemd waits this much longer. */
 #define STOP_SPARE_MS 5000
@@ -24,6 +29,43 @@ static void send_state(const char *state)
     if (sent < 0) {
         log_text(LOG_DEBUG, "cannot notify the service manager: %s", state);
     }
+}
+
+/* Returns the size of the address of the manager's socket; 0: it has another form. A name that
+ * begins with @ is no file. */
+static socklen_t find_socket(struct sockaddr_un *address)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    size_t size = path ? strlen(path) : 0;
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (size < 2 || size >= sizeof address->sun_path || (*path != '/' && *path != '@')) {
+        return 0;
+    }
+    memcpy(address->sun_path + 1, path + 1, size - 1);
+    address->sun_path[0] = (char)(*path == '/' ? '/' : '\0');
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (*path == '/'));
+}
+
+/* Returns false if the manager's socket is full now. sd_notify would wait for room, and every
+ * program of the host can fill it. */
+static bool send_if_free(const char *state)
+{
+    struct sockaddr_un address;
+    socklen_t size = find_socket(&address);
+    if (size == 0) {
+        send_state(state);
+        return true;
+    }
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ssize_t sent = fd < 0 ? -1
+                          : sendto(fd, state, strlen(state), MSG_DONTWAIT | MSG_NOSIGNAL,
+                                   (const struct sockaddr *)&address, size);
+    bool is_full = sent < 0 && errno == EAGAIN;
+    if (sent < 0 && !is_full) {
+        log_text(LOG_DEBUG, "cannot notify the service manager: %s", strerror(errno));
+    }
+    descriptor_close(&fd);
+    return !is_full;
 }
 
 bool sd_notify_is_wanted(void)
@@ -42,12 +84,12 @@ void sd_notify_ready(void)
     send_state("READY=1");
 }
 
-void sd_notify_alive(void)
+bool sd_notify_alive(void)
 {
-    send_state("WATCHDOG=1");
+    return send_if_free("WATCHDOG=1");
 }
 
-void sd_notify_status(const struct worker_figures *figures)
+bool sd_notify_status(const struct worker_figures *figures)
 {
     /* it may quote the server, which must not add messages of its own behind a line break */
     char trouble[TROUBLE_SIZE];
@@ -66,17 +108,15 @@ void sd_notify_status(const struct worker_figures *figures)
         (void)snprintf(others, sizeof others, ", %zu by former versions",
                        figures->others); /* fits */
     }
-    int sent =
-        sd_notifyf(0,
+    char state[TROUBLE_SIZE + 512];
+    (void)snprintf(state, sizeof state,
                    "STATUS=%s%s%s%s: %zu of %zu slots busy%s%s; %" PRIu64 " succeeded, %" PRIu64
                    " retried, %" PRIu64 " dead, %" PRIu64 " returned, %" PRIu64 " cancelled",
                    prefix, trouble, *prefix || *trouble ? "; " : "", figures->state,
                    figures->busy + figures->others, figures->slots, tasks, others,
                    ended[VERDICT_SUCCESS], ended[VERDICT_RETRY], ended[VERDICT_DEAD],
-                   ended[VERDICT_RELEASE], ended[VERDICT_CANCELLED]);
-    if (sent < 0) {
-        log_text(LOG_DEBUG, "cannot notify the service manager: STATUS");
-    }
+                   ended[VERDICT_RELEASE], ended[VERDICT_CANCELLED]); /* fits */
+    return send_if_free(state);
 }
 
 void sd_notify_reloading(void)

@@ -18,9 +18,12 @@ bool sd_notify_is_wanted(void);
 int64_t sd_notify_watchdog_ms(void);
 
 void sd_notify_ready(void);
-void sd_notify_alive(void);
-void sd_notify_status(const struct worker_figures *figures);
 void sd_notify_reloading(void);
+
+/* These come all the time, so they do not wait. Each returns false if the manager's socket is full
+ * now: call it again later. */
+bool sd_notify_alive(void);
+bool sd_notify_status(const struct worker_figures *figures);
 
 /* From now on, that process is the main one of the service: no others may send notifications. */
 void sd_notify_main_pid(pid_t pid);

@@ -112,6 +112,20 @@ def test_status_has_figures(daemon, queue, manager, latch):
                lambda: f'{wanted}: {manager.messages}')
 
 
+def test_a_status_waits_for_nobody(daemon, queue, manager):
+    """Every program of the host can send to the service manager. While others fill its socket, tasks run, and the
+    status comes when there is room."""
+    daemon(env=manager.environment()).wait_ready()
+    manager.wait('READY')
+    count, began = 0, time.monotonic()
+    with manager.busy():
+        while time.monotonic() < began + 2.5:  # a status is sent at most once a second
+            count += 1
+            queue.add({'command': 'true'})
+            wait_succeeded(queue, count)
+    wait_until(lambda: f'; {count} succeeded' in manager.having('STATUS')[-1])
+
+
 @pytest.mark.parametrize('outage', ['none', 'killed', 'stopped'])
 def test_watchdog(daemon, redis_server, client, manager, late, outage):
     """The worker feeds the watchdog at least every half of its period while Redis answers, and also during an

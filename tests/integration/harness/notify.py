@@ -1,4 +1,5 @@
 """The service manager's end of sd_notify: a datagram socket."""
+import contextlib
 import os
 import select
 import socket
@@ -50,6 +51,15 @@ class NotifySocket:
         wait_until(lambda: len(self.having(name)) >= count, timeout,
                    lambda: f'{count} times {name}: {self.messages}')
         return self.having(name)
+
+    @contextlib.contextmanager
+    def busy(self):
+        """Meanwhile nothing is read, and another program has sent as much as the kernel keeps."""
+        with self._lock, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as other:
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    other.sendto(b'OTHER=1', self.path)
+            yield
 
     def close(self):
         os.eventfd_write(self._ended, 1)
