@@ -148,13 +148,18 @@ static void close_all(struct session *session, bool was_up)
     session->blocked = false;
 }
 
+/* After an outage, Redis awaits a worker for one lease: later, it counts as crashed. So no pause is
+ * longer than the time between two heartbeats. */
 static double pause_for(const struct session *session)
 {
+    struct config_redis redis = session->worker->config->redis;
+    int64_t most_ms = lease_rule_heartbeat_ms(session->worker->lease_ms);
     if (session->moved || (session->failures <= 1 && (session->error == REDIS_ERROR_NO_GROUP ||
                                                       session->error == REDIS_ERROR_NO_LIBRARY))) {
         return SOONEST_S;
     }
-    return backoff_delay(&session->worker->config->redis, session->failures);
+    redis.backoff_cap_ms = redis.backoff_cap_ms < most_ms ? redis.backoff_cap_ms : most_ms;
+    return backoff_delay(&redis, session->failures);
 }
 
 /* In an outage each kind of error is logged once. Connections are lost for many reasons, and the

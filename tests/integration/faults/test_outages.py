@@ -48,6 +48,20 @@ def test_redis_dies_again_and_again(daemon, queue, durable, heartbeats):
     assert_no_crash(queue, heartbeats, tids)
 
 
+def test_a_long_pause_between_reconnects(daemon, queue, durable, heartbeats):
+    """One worker may pause for much longer than the lease before it reconnects. It returns with the others."""
+    daemon({'redis': {'backoff_base': '60s', 'backoff_cap': '60s'}}).wait_ready()
+    daemon().wait_ready()
+    tids = queue.add(*[{'command': heartbeats.task(60)}] * 2)
+    heartbeats.wait_runs(2)
+    durable.kill()
+    pass_time(OUTAGE_S)
+    durable.restart()
+    queue.redis = durable.client()
+    heartbeats.wait_runs(4)
+    assert_no_crash(queue, heartbeats, tids)
+
+
 def test_all_workers_are_paused(daemon, queue, heartbeats):
     """All workers stop and go on together, as in a virtual machine that is paused."""
     workers = [daemon().wait_ready() for _ in range(WORKERS)]
