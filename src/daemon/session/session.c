@@ -148,12 +148,12 @@ static void close_all(struct session *session, bool was_up)
     session->blocked = false;
 }
 
-/* After an outage, Redis awaits a worker for one lease: later, it counts as crashed. So no pause is
- * longer than the time between two heartbeats. */
+/* After an outage, Redis awaits a worker for one lease, and after a very short one not at all:
+ * later, it counts as crashed. So no pause is longer than half the time between two heartbeats. */
 static double pause_for(const struct session *session)
 {
     struct config_redis redis = session->worker->config->redis;
-    int64_t most_ms = lease_rule_heartbeat_ms(session->worker->lease_ms);
+    int64_t most_ms = lease_rule_heartbeat_ms(session->worker->lease_ms) / 2;
     if (session->moved || (session->failures <= 1 && (session->error == REDIS_ERROR_NO_GROUP ||
                                                       session->error == REDIS_ERROR_NO_LIBRARY))) {
         return SOONEST_S;

@@ -1,7 +1,6 @@
 do -- Outages: until the workers have returned, nothing is taken over.
 --
--- After an outage of Redis, or a pause of all workers, the leases of all tasks have run out although their workers
--- live. These return one after another, and the first must not take over what the others still have. Redis may also
+-- After an outage of Redis, or a pause of all workers, the leases of tasks have run out although their workers live. These return one after another, and the first must not take over what the others still have. Redis may also
 -- have forgotten which tasks were claimed, because it started from a snapshot, or another server became the master.
 -- Then nothing starts either (outage_until in conf): a task that looks ready may run. It may even have forgotten a
 -- worker, which it then cannot await. So each new worker gets a number, which all workers learn at once and tell when
@@ -21,6 +20,8 @@ local NOW = 0
 local NOT_YET = 1 -- at UNTIL, or as ALL_BACK if a worker returns that tells no greater number than JOINED
 local ALL_BACK = 2 -- when all workers have returned: none of them knows of one that Redis has forgotten
 local AT_END = 3 -- at UNTIL: Redis has forgotten a worker
+
+local SILENCE = 0.4 -- of a lease without any heartbeat is an outage: a worker sends one in each third of its lease
 
 local BEAT, SERVER, OUTAGE, JOINED = 'beat', 'server', 'outage', 'joined'
 
@@ -100,8 +101,10 @@ local function note_longer_lease(q, lease)
   return true
 end
 
--- Notes an outage if one has ended: nobody could renew for a lease, or a worker registers, and the server is not that
--- of the last registration, or has forgotten a worker. told, told_lease: the number and the lease (ms) that the worker
+-- Notes an outage if one has ended: nobody could renew for a while, or a worker registers, and the server is not that
+-- of the last registration, or has forgotten a worker. A silence shorter than a lease may also be a late heartbeat of
+-- the only worker that is left. It awaits no worker for a second time, since tasks of a dead one would never be taken
+-- over if all heartbeats were late. told, told_lease: the number and the lease (ms) that the worker
 -- tells, if it registers. Returns whether something is waited for, so that nothing may be taken over. q.has_forgotten:
 -- Redis may have forgotten claims.
 function leat.note_outage(q, lease, told, told_lease)
@@ -123,10 +126,12 @@ function leat.note_outage(q, lease, told, told_lease)
   end
   q.has_forgotten = other or stopped or starts == AT_END or nil
   local is_longer = told and q.has_forgotten and note_longer_lease(q, told_lease)
-  if other or starts == AT_END and not stopped
-    or q.now - beat > lease and q.now - beat > leat.read_reclaim(q) then
+  local silence = (q.now - beat) / math.max(lease, leat.read_reclaim(q))
+  local is_short = silence > SILENCE and silence <= 1 and not lasts
+  if other or starts == AT_END and not stopped or silence > 1 or is_short then
     leat.note_beat(q)
-    return begin(q, outage, beat, (other or starts == AT_END) and starts or NOW, joined)
+    starts = (other or starts == AT_END) and starts or NOW
+    return begin(q, is_short and starts == NOW and parse() or outage, beat, starts, joined)
   elseif stopped and (starts > outage.starts or is_longer) then
     outage.starts = math.max(starts, outage.starts)
     if is_longer then

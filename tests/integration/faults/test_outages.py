@@ -1,4 +1,4 @@
-"""Outages of Redis that are longer than the lease, and pauses of all workers: they are nobody's crash."""
+"""Outages of Redis, and pauses of all workers: they are nobody's crash."""
 import json
 import signal
 
@@ -45,6 +45,28 @@ def test_redis_dies_again_and_again(daemon, queue, durable, heartbeats):
         durable.restart()
         queue.redis = durable.client()
         heartbeats.wait_runs(WORKERS * (outage + 2))
+    assert_no_crash(queue, heartbeats, tids)
+
+
+def heartbeat_ages(queue):
+    """Of the workers, youngest first, in leases."""
+    beats = [int(one.split()[0]) for one in queue.redis.hvals(queue.workers)]
+    return sorted((queue.now() - beat) / 1000 / LEASE_S for beat in beats)
+
+
+def test_an_outage_shorter_than_the_lease(daemon, queue, durable, heartbeats):
+    """The lease of a worker with a task has run out then, that of another one has not. The task is not taken
+    from it."""
+    daemon().wait_ready()
+    tids = queue.add({'command': heartbeats.task(60)})
+    heartbeats.wait_runs(1)
+    wait_until(lambda: heartbeat_ages(queue)[0] > 0.2)
+    daemon().wait_ready()
+    wait_until(lambda: heartbeat_ages(queue)[0] < 0.05 and heartbeat_ages(queue)[1] > 0.15)
+    queue.redis.config_set('min-replicas-to-write', 1)
+    pass_time(0.85 * LEASE_S)
+    queue.redis.config_set('min-replicas-to-write', 0)
+    heartbeats.wait_runs(2)
     assert_no_crash(queue, heartbeats, tids)
 
 

@@ -77,6 +77,44 @@ def test_nothing_is_taken_over_before_all_are_back(queue, first):
     assert queue.counter('crashes') == 0
 
 
+def short_outage(queue, share):
+    """Nobody has renewed for that share of a lease; w2 was the last but one by nearly a third of a lease."""
+    last = queue.now() - int(share * LEASE)
+    for name in queue.redis.hkeys(queue.workers):
+        queue.redis.hset(queue.workers, name, f'{last - (LEASE // 3 if name == b"w2" else 0)} {{}}')
+    queue.redis.hset(queue.stats, 'beat', last)
+
+
+@pytest.mark.parametrize('share', [0.45, 0.7, 0.95])
+def test_an_outage_shorter_than_the_lease(queue, share):
+    """The leases of some workers have run out, and those of others have not: all return with what they have."""
+    token = begin(queue, 'w2')
+    short_outage(queue, share)
+    queue.expire()
+    queue.register('w1')
+    assert taken_over(queue) == 0
+    assert queue.register('w2', [token])['lost'] == []
+    queue.register('w3')
+    assert not queue.redis.hexists(queue.stats, 'outage') and queue.counter('crashes') == 0
+
+
+def test_late_heartbeats_hide_no_dead_worker(queue):
+    """If all heartbeats of those that are left are late, the tasks of a dead worker are taken over all the same."""
+    begin(queue, 'w2')
+    short_outage(queue, 0.5)
+    queue.expire()
+    queue.redis.hdel(queue.workers, 'w3')
+    queue.renew('w1')
+    assert taken_over(queue) == 0
+    end_wait(queue)
+    dead_since = queue.now() - 2 * LEASE
+    queue.redis.hset(queue.stats, 'beat', queue.now() - LEASE // 2)
+    queue.redis.hset(queue.workers, 'w1', f'{queue.now() - LEASE // 2} {{}}')
+    queue.redis.hset(queue.workers, 'w2', f'{dead_since} {{}}')
+    queue.renew('w1')
+    assert taken_over(queue) == 1 and queue.counter('crashes') == 1
+
+
 def test_a_worker_that_does_not_return_has_crashed(queue):
     """A lease after the outage, the tasks of a missing worker are taken over, with a crash."""
     begin(queue, 'w2')
