@@ -42,6 +42,7 @@ Violation = namedtuple('Violation', 'invariant n text')  # n: -1 if it is about 
 FINISHED = ('ok', 'cancelled')
 # faults that end a daemon, with its exit status; 75: Redis did not take all outcomes
 ENDS = {'kill': {-9}, 'guard-kill': {-9}, 'term': {0, 75}, 'elder-kill': {-9}}
+FAILED = 70  # of a former process, if the one that replaced it was killed
 NO_CRASH = 'redis-', 'pause', 'handler-'  # faults of kinds that begin so explain no crash
 WORKS, ELDERS = ('same', 'next'), 7  # programs that can replace a worker; so many former ones may run beside it
 # these must change nothing for tasks, so they explain nothing; the kill in an upgrade is a fault of its own
@@ -486,17 +487,26 @@ def remains(facts):
             yield Violation('I8', -1, f'worker {w} had {before} descriptors, and has {after}')
 
 
+def killed_by_a_task(facts, w, since, until):
+    """Whether a task has killed a process of the worker."""
+    own = {event['pid'] for event in facts.of['up'] if event['w'] == w}
+    return any(event['code'] in own and since <= event['t'] <= until for event in facts.of['kill'])
+
+
 def fallen(facts):
     """Daemons that ended without an order, or with a wrong status."""
     for down in facts.of['down']:
         late = FOLLOW_NS + facts.meta['late_ns']
         up = max(event['t'] - late * ('former' in event) for event in facts.of['up']
                  if event['pid'] == down['pid'] and event['t'] <= down['t'])
-        allowed = {0} if facts.replaced.get(down['pid'], down['t']) < down['t'] else set()
+        replaced = facts.replaced.get(down['pid'], down['t']) < down['t']
+        allowed = {0} if replaced else set()
         allowed |= {-9} if any(event['code'] == down['pid'] for event in facts.of['kill']) else set()
         for fault in facts.of['fault']:
             if fault['w'] == down['w'] and fault['kind'] in ENDS and up <= fault['t'] <= down['t']:
                 allowed.update(ENDS[fault['kind']])
+        if replaced and (-9 in allowed or killed_by_a_task(facts, down['w'], up, down['t'])):
+            allowed.add(FAILED)
         if down['status'] not in allowed:
             yield down
 

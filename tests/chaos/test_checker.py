@@ -478,6 +478,18 @@ def test_ended_by_a_fault(made, kind, status):
     assert made.found() == []
 
 
+@pytest.mark.parametrize('by', ['nothing', 'a fault', 'a task'])
+def test_a_former_process_fails(made, by):
+    """It may, if the process that has replaced it was killed."""
+    made.upgrade(4)
+    if by == 'a fault':
+        made.fault(1, 4.5, 4.6)
+    elif by == 'a task':
+        made.say(4.5, 'kill', n=1, task='1-0', attempt=1, fence=1, worker=f'h:{PID + 1}:x', pid=1, code=PID + 1)
+    made.say(5, 'down', w=0, pid=PID, status=70)
+    assert made.found() == ([('I9', -1)] if by == 'nothing' else [])
+
+
 @pytest.mark.parametrize('stats', [{'succeeded': 0}, {'succeeded': 2}, {'dead': 1}])
 def test_i10(made, stats):
     assert made.found(**stats) == [('I10', -1)]

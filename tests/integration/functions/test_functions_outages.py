@@ -99,7 +99,8 @@ def test_an_outage_shorter_than_the_lease(queue, share):
 
 
 def test_late_heartbeats_hide_no_dead_worker(queue):
-    """If all heartbeats of those that are left are late, the tasks of a dead worker are taken over all the same."""
+    """If all heartbeats of those that are left are late, the tasks of a dead worker are taken over all the
+    same."""
     begin(queue, 'w2')
     short_outage(queue, 0.5)
     queue.expire()
