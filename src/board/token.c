@@ -65,7 +65,8 @@ static int check(const char *path, char *token, char *why, size_t why_size)
 
 int token_load(const char *path, bool make, char token[TOKEN_SIZE], char *why, size_t why_size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* O_NONBLOCK: with --url, root reads in a folder where the board's user can put a FIFO */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     ssize_t size;
 
     if (fd < 0 && errno == ENOENT && make) {

@@ -153,6 +153,17 @@ def test_the_token(board, queue):
     assert done.returncode == EX_OSERR and 'the token has to be one line' in done.stderr
 
 
+def test_a_fifo_for_a_token(board, queue):
+    """Root waits for nobody if the board's user has put a fifo in the place of the token."""
+    os.mkfifo(board.token_file)
+    done = board.run('--url')
+    assert done.returncode == EX_OSERR and 'the token has to be one line' in done.stderr
+    writer = os.open(board.token_file, os.O_RDWR)
+    done = board.run('--url')
+    os.close(writer)
+    assert done.returncode == EX_OSERR and 'cannot read the token' in done.stderr
+
+
 def test_without_a_token(board, queue):
     """Only --no-token lets everybody read."""
     board.argv = ['--no-token']
