@@ -11,7 +11,7 @@ let token = '', view = null, timer = 0, fetchedAt = 0, seriesAt = 0, span = 'hou
 
 // Control characters, and those that change the direction of text, become visible.
 function safe(text) {
-  return String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
+  return String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
     (found) => '\\u' + found.charCodeAt(0).toString(16).padStart(4, '0'));
 }
 
