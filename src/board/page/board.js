@@ -858,7 +858,7 @@ function tokenView() {
       ' on the host of the board, as root, and open the address that it prints; or enter the token here.'),
     el('form', {on: {submit: (event) => {
       event.preventDefault();
-      keepToken(input.value.trim());
+      token = input.value.trim();
       go();
     }}}, input, el('button', {className: 'box', type: 'submit', textContent: 'Open'}))));
   document.title = 'leat';
@@ -866,12 +866,22 @@ function tokenView() {
   input.focus();
 }
 
-function keepToken(text) {
-  token = text;
+function keptToken() {
   try {
-    localStorage.setItem('leat-token', text);
+    return localStorage.getItem('leat-token') || '';
   } catch {
-    // without storage it lasts until the page is closed
+    return ''; // without storage it lasts until the page is closed
+  }
+}
+
+// Keeps a token that the board took: any page elsewhere can open this one with another text in its address.
+function keepToken() {
+  try {
+    if (token !== keptToken()) {
+      localStorage.setItem('leat-token', token);
+    }
+  } catch {
+    // as above
   }
 }
 
@@ -906,6 +916,7 @@ async function tick() {
     } else if (!view.queues) {
       view.queues = (await get('api/queues')).map((one) => one.queue);
     }
+    keepToken();
     fetchedAt = Date.now();
     setPulse('live', 'Live');
     showCrumbs(view.queues);
@@ -914,7 +925,13 @@ async function tick() {
       return;
     }
     if (error instanceof Refused) {
-      tokenView();
+      const kept = keptToken();
+      if (kept && kept !== token) {
+        token = kept;
+        tick();
+      } else {
+        tokenView();
+      }
       return;
     }
     setPulse('stale', fetchedAt > 0 ? `No answer for ${spanText(Date.now() - fetchedAt)}` : 'No answer');
@@ -946,7 +963,7 @@ function go() {
 function takeToken() {
   const given = location.hash.slice(1);
   if (given && !given.startsWith('/') && given !== 'main') {
-    keepToken(given);
+    token = given;
     history.replaceState(null, '', location.pathname + '#/');
     return true;
   }
@@ -955,11 +972,7 @@ function takeToken() {
 
 function begin() {
   if (!takeToken()) {
-    try {
-      token = localStorage.getItem('leat-token') || '';
-    } catch {
-      token = '';
-    }
+    token = keptToken();
   }
   window.addEventListener('hashchange', () => {
     if (takeToken() || location.hash.startsWith('#/')) {

@@ -229,6 +229,21 @@ def test_the_token_in_the_address(chromium, board, queue):
     wait_until(lambda: chromium.rows('Queues'), message=chromium.text)
 
 
+def test_a_wrong_token_in_the_address(chromium, board, queue):
+    """A page elsewhere that opens the board with another text in the address logs nobody out."""
+    board.start()
+    bare = board.url.split('#')[0]
+    chromium.open(board.url)
+    wait_until(lambda: chromium.rows('Queues'), message=chromium.text)
+    chromium.open(bare + '#text')
+    wait_until(lambda: chromium.run('return location.hash') == '#/' and 'Live' in chromium.text(),
+               message=chromium.text)
+    for text in ('', '#text'):
+        chromium.open('about:blank')
+        chromium.open(bare + text)
+        wait_until(lambda: chromium.rows('Queues'), message=chromium.text)
+
+
 def test_the_board_goes_away_and_comes_back(page, board):
     """While the board does not answer, the page says so and keeps what it showed; then it goes on by itself."""
     board.process.kill()
