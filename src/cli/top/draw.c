@@ -11,6 +11,7 @@
 #include "view/watch/watched.h"
 
 #define BELOW 2         /* lines: notes, and keys or what is asked */
+#define LIST_LEAST 3    /* rows of a list, whatever is above it */
 #define HINT_COLUMNS 70 /* room for the last hint */
 
 static const char help[] = "Move      Up Down or k j   PgUp PgDn   Home End or g G\n"
@@ -269,14 +270,23 @@ static void draw_queues(struct top *top)
     draw_notes(top, top->rows - BELOW);
 }
 
-/* A head of many problems leaves half of the rows to the list. */
+/* A long head is cut, so that LIST_LEAST rows of the list fit below it, and half of the terminal is
+ * left for them and for all lines around them. */
+static size_t head_rows(const struct top *top)
+{
+    enum { BETWEEN = 3 }; /* lines: an empty one, tabs, titles */
+    size_t least = BETWEEN + LIST_LEAST + BELOW, half = top->rows / 2;
+
+    return top->rows < half + least ? top->rows - least : half;
+}
+
 static void draw_queue(struct top *top)
 {
     struct buffer head = BUFFER_INIT;
     size_t row;
 
     header_render(top->page, top->columns, top->color, &head);
-    row = draw_lines(top, &head, 0, 0, top->rows / 2, SIZE_MAX);
+    row = draw_lines(top, &head, 0, 0, head_rows(top), SIZE_MAX);
     buffer_free(&head);
     draw_tabs(top, row + 1);
     draw_list(top, row + 2, top->rows - BELOW);

@@ -293,6 +293,16 @@ def test_resizing(top, queue):
     wait_until(lambda: '(y/n)' in (screen.seen().splitlines() or [''])[-1], message=screen.seen)
 
 
+def test_the_smallest_terminal(top, queue, leat):
+    """A terminal of 10 rows shows tasks below a long head."""
+    leat('drain', 'some-host')
+    leat('conf', 'rate', '5/s')
+    queue.add(*[{'command': name} for name in ('first', 'second', 'third')])
+    screen = top(columns=60, rows=10)
+    screen.press('2').wait('[Waiting 3]')
+    screen.wait_rows('ID', lambda rows: [row[-1] for row in rows] == ['first', 'second', 'third'])
+
+
 def test_redis_is_asked_once_a_second(top, queue, client):
     """However many keys are pressed, Redis is asked once a second at most."""
     queue.register('w1:1:a')
