@@ -29,7 +29,8 @@ static const char help[] =
     "  124 the task ran longer than its timeout\n"
     "  125 leat failed, or the task is unknown, was refused, did not start in time\n"
     "      (expires), wrote too much output, or was lost; stderr says why\n"
-    "  126 the command is too long to be executed, or its directory cannot be entered\n"
+    "  126 command and variables are too long together for the worker's system, or\n"
+    "      the task's directory cannot be entered\n"
     "  128 plus N: signal N ended the command\n"
     "  130 the task was cancelled, or a signal ended leat\n";
 

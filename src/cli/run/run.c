@@ -48,7 +48,8 @@ static const char help[] =
     "  124 the task ran longer than its timeout\n"
     "  125 leat failed, or the task was not enqueued, was refused, did not start in\n"
     "      time (--expires), wrote too much output, or was lost; stderr says why\n"
-    "  126 the command is too long to be executed, or --directory cannot be entered\n"
+    "  126 command and variables are too long together for the worker's system, or\n"
+    "      --directory cannot be entered\n"
     "  128 plus N: signal N ended the command\n"
     "  130 the task was cancelled, or left running\n";
 
