@@ -151,7 +151,8 @@ static const struct status_worker *worker_of(const struct explanation *explanati
     return NULL;
 }
 
-/* A worker that is silent loses its tasks when their leases end. */
+/* A worker that is silent loses its tasks when their leases end. leat_explain does not tell whether
+ * something delays that. */
 static void explain_lease(struct explanation *explanation, struct bytes consumer)
 {
     const struct status_worker *worker = worker_of(explanation, consumer);
@@ -169,6 +170,7 @@ static void explain_lease(struct explanation *explanation, struct bytes consumer
     if (left_ms > 0) {
         reasons_span(reason, left_ms);
     }
+    reasons_printf(reason, "; later after an outage, or if the lease was shortened");
     reasons_put_text(reason, "worker", consumer);
     reasons_put_number(reason, "lease_left_ms", left_ms > 0 ? left_ms : 0);
 }

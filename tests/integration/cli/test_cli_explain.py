@@ -446,6 +446,8 @@ def test_lost_worker(explain, queue, idle):
     register(queue, 'web2:2:b')
     answer = explain(tid)
     assert answer.code == RUNS and answer.reasons['worker-lost']['lease_left_ms'] == 0
+    assert answer.reasons['worker-lost']['text'].endswith(
+        'now, since its lease has ended; later after an outage, or if the lease was shortened')
 
 
 def test_dead(explain, queue, idle):
