@@ -1,12 +1,13 @@
 do -- Outages: until the workers have returned, nothing is taken over.
 --
--- After an outage of Redis, or a pause of all workers, the leases of tasks have run out although their workers live. These return one after another, and the first must not take over what the others still have. Redis may also
--- have forgotten which tasks were claimed, because it started from a snapshot, or another server became the master.
--- Then nothing starts either (outage_until in conf): a task that looks ready may run. It may even have forgotten a
--- worker, which it then cannot await. So each new worker gets a number, which all workers learn at once and tell when
--- they register. If one of them tells a number that Redis does not know, nothing starts for one lease, unless Redis
--- has lost the whole queue. Redis may also have forgotten that the lease was raised. Workers tell that, too, and the
--- wait is as long as theirs.
+-- After an outage of Redis, or a pause of all workers, the leases of tasks have run out although their workers live.
+-- These return one after another, and the first must not take over what the others still have. Redis may also have
+-- forgotten which tasks were claimed, because it started from a snapshot, or another server became the master. Then
+-- nothing starts either (outage_until in conf): a task that looks ready may run. It may even have forgotten a worker,
+-- which it then cannot await. So each new worker gets a number, which all workers learn at once and tell when they
+-- register. If one of them tells a number that Redis does not know, nothing starts for one lease, unless Redis has lost
+-- the whole queue. Redis may also have forgotten that the lease was raised. Workers tell that, too, and the wait is as
+-- long as theirs.
 --
 -- stats has four fields for this:
 -- beat: when any worker last renewed or registered (ms).
@@ -21,7 +22,8 @@ local NOT_YET = 1 -- at UNTIL, or as ALL_BACK if a worker returns that tells no 
 local ALL_BACK = 2 -- when all workers have returned: none of them knows of one that Redis has forgotten
 local AT_END = 3 -- at UNTIL: Redis has forgotten a worker
 
-local SILENCE = 0.4 -- of a lease without any heartbeat is an outage: a worker sends one in each third of its lease
+local BEAT_SHARE = 1 / 3 -- of a lease is from one heartbeat of a worker to the next
+local SILENCE = 0.4 -- of a lease without any heartbeat is an outage
 
 local BEAT, SERVER, OUTAGE, JOINED = 'beat', 'server', 'outage', 'joined'
 
@@ -63,10 +65,10 @@ end
 -- An outage has ended now. Awaits the workers that were there when the last of all heartbeats came, and those that
 -- an earlier outage still awaited at that time; if Redis has forgotten something, also those that were silent, since
 -- they may have returned and claimed tasks since. Returns whether there is anything to wait for.
-local function begin(q, former, beat, starts, joined)
+local function begin(q, former, beat, starts, joined, until_ms)
   local span = leat.read_reclaim(q)
   local outage = former.until_ms > beat and former or parse()
-  outage.until_ms = q.now + span
+  outage.until_ms = until_ms
   if starts ~= NOW then
     outage.starts, outage.joined = outage.starts == AT_END and AT_END or starts, joined
   end
@@ -101,10 +103,19 @@ local function note_longer_lease(q, lease)
   return true
 end
 
+-- After a silence that was shorter than a lease: the earlier outage that goes on, and when it ends; or a new one. The
+-- silence may as well be a late heartbeat of the only worker that is left. So what an earlier outage awaits is awaited
+-- for as much longer as the heartbeat was late: a dead worker is not awaited for ever if all of them are late.
+local function after_silence(q, outage, beat, span)
+  local longer = outage.until_ms + math.floor(q.now - beat - BEAT_SHARE * span)
+  if beat < outage.until_ms and outage.until_ms <= beat + span and q.now < longer then
+    return outage, longer
+  end
+  return parse(), q.now + span
+end
+
 -- Notes an outage if one has ended: nobody could renew for a while, or a worker registers, and the server is not that
--- of the last registration, or has forgotten a worker. A silence shorter than a lease may also be a late heartbeat of
--- the only worker that is left. It awaits no worker for a second time, since tasks of a dead one would never be taken
--- over if all heartbeats were late. told, told_lease: the number and the lease (ms) that the worker
+-- of the last registration, or has forgotten a worker. told, told_lease: the number and the lease (ms) that the worker
 -- tells, if it registers. Returns whether something is waited for, so that nothing may be taken over. q.has_forgotten:
 -- Redis may have forgotten claims.
 function leat.note_outage(q, lease, told, told_lease)
@@ -126,12 +137,16 @@ function leat.note_outage(q, lease, told, told_lease)
   end
   q.has_forgotten = other or stopped or starts == AT_END or nil
   local is_longer = told and q.has_forgotten and note_longer_lease(q, told_lease)
-  local silence = (q.now - beat) / math.max(lease, leat.read_reclaim(q))
-  local is_short = silence > SILENCE and silence <= 1 and not lasts
-  if other or starts == AT_END and not stopped or silence > 1 or is_short then
+  local span = leat.read_reclaim(q)
+  local silence = (q.now - beat) / math.max(lease, span)
+  local has_lost = other or starts == AT_END and not stopped
+  if has_lost or silence > 1 then
     leat.note_beat(q)
-    starts = (other or starts == AT_END) and starts or NOW
-    return begin(q, is_short and starts == NOW and parse() or outage, beat, starts, joined)
+    return begin(q, outage, beat, has_lost and starts or NOW, joined, q.now + span)
+  elseif silence > SILENCE and not stopped then
+    leat.note_beat(q)
+    local former, until_ms = after_silence(q, outage, beat, span)
+    return begin(q, former, beat, NOW, joined, until_ms)
   elseif stopped and (starts > outage.starts or is_longer) then
     outage.starts = math.max(starts, outage.starts)
     if is_longer then

@@ -98,7 +98,40 @@ def test_an_outage_shorter_than_the_lease(queue, share):
     assert not queue.redis.hexists(queue.stats, 'outage') and queue.counter('crashes') == 0
 
 
-def test_late_heartbeats_hide_no_dead_worker(queue):
+def pass_by(queue, leases, silence):
+    """So many leases pass. In the last ones, `silence`, nobody sends a heartbeat; those that were there last send
+    one before."""
+    passed, quiet = int(leases * LEASE), int(silence * LEASE)
+    beat = int(queue.redis.hget(queue.stats, 'beat'))
+    for name, packed in queue.redis.hgetall(queue.workers).items():
+        last, rest = packed.decode().split(' ', 1)
+        last = queue.now() - quiet if int(last) >= beat else int(last) - passed
+        queue.redis.hset(queue.workers, name, f'{last} {rest}')
+    until, rest = queue.redis.hget(queue.stats, 'outage').decode().split(' ', 1)
+    queue.redis.hset(queue.stats, 'outage', f'{int(until) - passed} {rest}')
+    queue.redis.hset(queue.stats, 'beat', queue.now() - quiet)
+
+
+@pytest.mark.parametrize('gap, share', [(0.02, 0.95), (0.1, 0.95), (0.15, 0.6), (0.15, 0.99)])
+def test_a_short_outage_soon_after_another(queue, gap, share):
+    """w2 could not return between the two. It returns after the second, and has not crashed."""
+    token = begin(queue, 'w2')
+    outage(queue)
+    for name in ('w1', 'w3'):
+        queue.register(name)
+    pass_by(queue, gap + share, share)
+    for name in ('w1', 'w3'):
+        queue.register(name)
+    queue.expire()
+    assert taken_over(queue) == 0
+    pass_by(queue, 0.15, 0)
+    assert taken_over(queue) == 0
+    assert queue.register('w2', [token])['lost'] == []
+    assert queue.counter('crashes') == 0
+
+
+@pytest.mark.parametrize('share', [0.45, 0.7, 0.95])
+def test_late_heartbeats_hide_no_dead_worker(queue, share):
     """If all heartbeats of those that are left are late, the tasks of a dead worker are taken over all the
     same."""
     begin(queue, 'w2')
@@ -106,14 +139,14 @@ def test_late_heartbeats_hide_no_dead_worker(queue):
     queue.expire()
     queue.redis.hdel(queue.workers, 'w3')
     queue.renew('w1')
-    assert taken_over(queue) == 0
-    end_wait(queue)
-    dead_since = queue.now() - 2 * LEASE
-    queue.redis.hset(queue.stats, 'beat', queue.now() - LEASE // 2)
-    queue.redis.hset(queue.workers, 'w1', f'{queue.now() - LEASE // 2} {{}}')
-    queue.redis.hset(queue.workers, 'w2', f'{dead_since} {{}}')
-    queue.renew('w1')
-    assert taken_over(queue) == 1 and queue.counter('crashes') == 1
+    leases = 0
+    while taken_over(queue) == 0:
+        leases += share
+        assert leases < 6
+        pass_by(queue, share, share)
+        queue.renew('w1')
+        queue.expire()
+    assert leases > 1 and queue.counter('crashes') == 1
 
 
 def test_a_worker_that_does_not_return_has_crashed(queue):
