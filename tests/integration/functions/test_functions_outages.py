@@ -170,6 +170,12 @@ def test_a_worker_that_is_proved_dead_is_not_awaited(queue):
     assert queue.counter('crashes') == 1 and not queue.redis.hexists(queue.stats, 'outage')
 
 
+def silent_outage(queue):
+    """w2 is silent for longer than the two leases of the doctor, however fast this is."""
+    outage(queue)
+    queue.redis.hset(queue.workers, 'w2', f'{queue.now() - 2 * LEASE - 1000} {{}}')
+
+
 def repaired(queue, worker='w2'):
     doctor = Doctor(queue)
     found = [one for one in doctor.look() if one.what == ('consumer', worker)]
@@ -180,14 +186,14 @@ def test_a_repair_waits_for_the_workers(queue):
     """After an outage, the repair of a silent worker leaves it its tasks for a lease, whether a worker has
     returned yet or not. It returns meanwhile: no crash is counted. It does not: the next repair takes them."""
     token = begin(queue, 'w2')
-    outage(queue)
+    silent_outage(queue)
     waits = ['left it may return, as after an outage; repeat the repair in 60 s']
     assert repaired(queue) == waits and repaired(queue) == waits
     queue.register('w1')
     assert repaired(queue) == waits
     assert queue.register('w2', [token])['lost'] == []
     assert repaired(queue) == []
-    outage(queue)
+    silent_outage(queue)
     assert repaired(queue) == waits
     end_wait(queue)
     assert repaired(queue) == ['repaired'] and queue.counter('crashes') == 1
@@ -197,7 +203,7 @@ def test_a_repair_without_any_worker(queue):
     """A repair is no heartbeat: the lease that it gives the workers to return ends, and then it takes their
     tasks."""
     begin(queue, 'w2')
-    outage(queue)
+    silent_outage(queue)
     [wait] = repaired(queue)
     assert wait.startswith('left ')
     span = LEASE + 1  # all that has been written is older by that
