@@ -42,7 +42,6 @@ local function check_fields(q, fields, index)
     follow = seen.unique_next == '1', expires = seen.expires, due = nil,
   }
   refuse_problem(index, leat.name_problem(item))
-  leat.note_size(q, bytes)
   return item
 end
 leat.check_fields = check_fields
@@ -67,6 +66,7 @@ leat.refuse_expired = refuse_expired
 local function make_item(q, fields, index, due)
   local item = check_fields(q, fields, index)
   refuse_problem(index, leat.size_problem(q, item))
+  leat.note_size(q, item.bytes)
   item.due = due
   refuse_expired(q, item.expires, index, due)
   return item

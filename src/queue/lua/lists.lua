@@ -97,6 +97,7 @@ local function make_task(q, item, how, index)
     fields[#fields + 1], fields[#fields + 2] = 'unique', unique_of(value)
   end
   local task = leat.check_fields(q, fields, index)
+  leat.note_size(q, task.bytes)
   task.due = due
   return task
 end

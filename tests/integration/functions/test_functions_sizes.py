@@ -372,8 +372,8 @@ def test_doctor_of_large_tasks(queue):
 
 
 def test_the_limit_for_producers(queue):
-    """leat_enqueue and leat_add refuse what is larger than max_task, with both sizes, and take what is as
-    large."""
+    """leat_enqueue and leat_add refuse what is larger than max_task, with both sizes, before they write anything,
+    and take what is as large."""
     queue.register('w1', max_task=LIMIT)
     fits = 'x' * (LIMIT - len('commandtrue' + 'payload'))
     queue.add({'command': 'true', 'payload': fits})
@@ -382,6 +382,10 @@ def test_the_limit_for_producers(queue):
                            f'bytes, at most {LIMIT} are'):
             add({'command': 'true', 'payload': fits + 'x'})
     assert queue.redis.xlen(queue.stream) == 1
+    before = queue.redis.hgetall(queue.conf)
+    with pytest.raises(redis.ResponseError, match='REFUSED task 1: larger than max_task'):
+        queue.add({'command': 'true', 'payload': BIG})
+    assert queue.redis.hgetall(queue.conf) == before
     queue.conf_set('max_task', 0)
     queue.add({'command': 'true', 'payload': fits + 'x'})
 
