@@ -151,12 +151,11 @@ static const struct status_worker *worker_of(const struct explanation *explanati
     return NULL;
 }
 
-/* A worker that is silent loses its tasks when their leases end. leat_explain does not tell whether
- * something delays that. */
+/* A worker that is silent loses its tasks when their leases end, after an outage later. */
 static void explain_lease(struct explanation *explanation, struct bytes consumer)
 {
     const struct status_worker *worker = worker_of(explanation, consumer);
-    int64_t left_ms = explanation->status.lease_ms - figure(explanation, "idle_ms");
+    int64_t left_ms = figure(explanation, "takeover_ms") - explanation->status.now_ms;
     struct explain_reason *reason;
 
     if (worker && worker->live) {
@@ -170,9 +169,8 @@ static void explain_lease(struct explanation *explanation, struct bytes consumer
     if (left_ms > 0) {
         reasons_span(reason, left_ms);
     }
-    reasons_printf(reason, "; later after an outage, or if the lease was shortened");
     reasons_put_text(reason, "worker", consumer);
-    reasons_put_number(reason, "lease_left_ms", left_ms > 0 ? left_ms : 0);
+    reasons_put_number(reason, "takeover_ms", figure(explanation, "takeover_ms"));
 }
 
 static void explain_running(struct explanation *explanation)

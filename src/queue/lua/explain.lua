@@ -118,13 +118,13 @@ local function add_candidate(q, task, workers, add)
   add('candidates', found)
 end
 
--- The worker that has read the entry, and for how long (ms) it has not renewed it.
+-- The worker that has read the entry, and when (ms) another one may take it over if this one is silent.
 local function add_pending(q, token, add)
   local stream, id = stream_of(q, token)
   local found = redis.pcall('XPENDING', stream, q.group, id, id, '1')
   if type(found[1]) == 'table' then
     add('pending_for', found[1][2])
-    add('idle_ms', found[1][3])
+    add('takeover_ms', str(math.max(leat.lease_end(q, q.now - found[1][3]), leat.takeover_waits(q))))
   end
 end
 

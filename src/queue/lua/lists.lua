@@ -49,8 +49,13 @@ local KINDS = {
   },
 }
 
-local function kind_of(text)
-  return KINDS[text] or fail('BADARG neither list, set nor zset: ' .. shown(tostring(text)))
+local function kind_of(text, key)
+  local kind = KINDS[text] or fail('BADARG neither list, set nor zset: ' .. shown(tostring(text)))
+  local is = redis.call('TYPE', key).ok
+  if is ~= 'none' and is ~= text then
+    fail('WRONGTYPE ' .. key .. ' is a ' .. is .. ', but its items are to be taken as those of a ' .. text)
+  end
+  return kind
 end
 
 -- Up to n items, or fewer large ones. Nothing is written yet. A set may return a member twice.
@@ -136,7 +141,7 @@ end
 function leat.intake(keys, args)
   local key = table.remove(keys, PRODUCER_KEYS + 1)
   local q = open(keys, PRODUCER_KEYS)
-  local kind = kind_of(args[5] ~= '' and args[5] or 'list')
+  local kind = kind_of(args[5] ~= '' and args[5] or 'list', key)
   local how = { field = args[2], lane = args[3], unique = args[4] == 'item', marks = args[6] == '1' }
   check_field(how.field)
   local room = leat.room(q) or math.huge
@@ -155,7 +160,7 @@ end
 -- Safe to stop: no writes.
 function leat.preview(keys, args)
   local q = open(keys, 1)
-  local kind = kind_of(args[1])
+  local kind = kind_of(args[1], keys[1])
   local reply = { PROTOCOL, redis.call(kind.size, keys[1]) }
   for _, item in ipairs(collect(kind, keys[1], math.min(number_arg(args[2], 'the number of items'), SHOWN))) do
     local value, due = item, 0

@@ -22,8 +22,8 @@ local NOT_YET = 1 -- at UNTIL, or as ALL_BACK if a worker returns that tells no 
 local ALL_BACK = 2 -- when all workers have returned: none of them knows of one that Redis has forgotten
 local AT_END = 3 -- at UNTIL: Redis has forgotten a worker
 
-local BEAT_SHARE = 1 / 3 -- of a lease is from one heartbeat of a worker to the next
-local SILENCE = 0.4 -- of a lease without any heartbeat is an outage
+local SILENCE = 0.4 -- of a lease without any heartbeat is an outage; a worker sends one in a third of a lease
+local LATE_SHARE = 0.1 -- of a lease passes, for what an outage awaits, with each short silence that follows it
 
 local BEAT, SERVER, OUTAGE, JOINED = 'beat', 'server', 'outage', 'joined'
 
@@ -103,11 +103,12 @@ local function note_longer_lease(q, lease)
   return true
 end
 
--- After a silence that was shorter than a lease: the earlier outage that goes on, and when it ends; or a new one. The
--- silence may as well be a late heartbeat of the only worker that is left. So what an earlier outage awaits is awaited
--- for as much longer as the heartbeat was late: a dead worker is not awaited for ever if all of them are late.
+-- After a silence that was shorter than a lease: the earlier outage that goes on, and when it ends; or a new one. What
+-- an earlier outage awaits is awaited for nearly as much longer as the silence was, since Redis may fail again and
+-- again before a worker could return. But the silence may as well be a late heartbeat of the only worker that is left.
+-- So a part of it counts: a dead worker is not awaited for ever if all heartbeats are late.
 local function after_silence(q, outage, beat, span)
-  local longer = outage.until_ms + math.floor(q.now - beat - BEAT_SHARE * span)
+  local longer = outage.until_ms + math.floor(q.now - beat - LATE_SHARE * span)
   if beat < outage.until_ms and outage.until_ms <= beat + span and q.now < longer then
     return outage, longer
   end
@@ -165,6 +166,16 @@ function leat.may_return(q)
   local ends = number_or(v[1], 0) + span
   local is_over = ends <= q.now and parse(v[2]).until_ms == ends
   return not is_over and leat.note_outage(q, span)
+end
+
+-- Until when (ms) nothing is taken over. A call of a worker may find later that an outage has ended now: nobody has
+-- sent a heartbeat for so long.
+function leat.takeover_waits(q)
+  local v, span = redis.call('HMGET', q[STATS], BEAT, OUTAGE), leat.read_reclaim(q)
+  if q.now - number_or(v[1], q.now) > SILENCE * span then
+    return q.now + span
+  end
+  return math.min(parse(v[2]).until_ms, q.now + span)
 end
 
 -- A worker has come that Redis does not know. All workers learn its number.

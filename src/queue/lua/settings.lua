@@ -76,12 +76,23 @@ function leat.read_retention(q)
   return setting(v[1], 0, 0), setting(v[2], 0, 0)
 end
 
+-- The lease (ms), the one that was in force before it was shortened, and until when that still applies.
+local function read_leases(q)
+  local v = redis.call('HMGET', q[CONF], 'lease_ms', 'floor_ms', 'floor_until')
+  return setting(v[1], MIN_LEASE_MS, DEFAULT_LEASE_MS), setting(v[2], 0, 0), setting(v[3], 0, 0)
+end
+
 -- The idle time after which an entry is taken over. A shorter lease applies here one old lease later, since
 -- workers may still use the old one.
 function leat.read_reclaim(q)
-  local v = redis.call('HMGET', q[CONF], 'lease_ms', 'floor_ms', 'floor_until')
-  local lease = setting(v[1], MIN_LEASE_MS, DEFAULT_LEASE_MS)
-  return q.now < setting(v[3], 0, 0) and math.max(lease, setting(v[2], 0, 0)) or lease
+  local lease, floor, until_ms = read_leases(q)
+  return q.now < until_ms and math.max(lease, floor) or lease
+end
+
+-- When (ms) the idle time of an entry is so long that was renewed at `since`.
+function leat.lease_end(q, since)
+  local lease, floor, until_ms = read_leases(q)
+  return math.max(since + lease, math.min(since + floor, until_ms))
 end
 
 -- For so long from now on (ms), entries are taken over after that idle time at the earliest.

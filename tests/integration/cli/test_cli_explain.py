@@ -434,6 +434,10 @@ def test_running_and_cancelled(explain, queue, idle):
     assert 'cancel-asked' in explain(tid).reasons
 
 
+def takeover_in(queue, answer):
+    return answer.reasons['worker-lost']['takeover_ms'] - queue.now()
+
+
 def test_lost_worker(explain, queue, idle):
     """A running task whose worker is silent: when others take it over, and that there is no other."""
     tid = add(queue)
@@ -441,13 +445,31 @@ def test_lost_worker(explain, queue, idle):
     queue.redis.hset(queue.workers, 'web1:1:a', f'{queue.now() - 2 * HOUR_MS} {{}}')
     answer = explain(tid)
     assert (answer.code, answer.blocking) == (BLOCKED, ['silent'])
-    assert 0 < answer.reasons['worker-lost']['lease_left_ms'] <= LEASE_MS
+    assert 0 < takeover_in(queue, answer) <= LEASE_MS
     queue.expire()
     register(queue, 'web2:2:b')
     answer = explain(tid)
-    assert answer.code == RUNS and answer.reasons['worker-lost']['lease_left_ms'] == 0
-    assert answer.reasons['worker-lost']['text'].endswith(
-        'now, since its lease has ended; later after an outage, or if the lease was shortened')
+    assert answer.code == RUNS and takeover_in(queue, answer) <= 0
+    assert answer.reasons['worker-lost']['text'].endswith('now, since its lease has ended')
+
+
+def test_a_takeover_waits(explain, queue, idle):
+    """After an outage, and after the lease was shortened, the takeover is promised for when it may come."""
+    tid = add(queue)
+    queue.begin('web1:1:a')
+    queue.redis.hset(queue.workers, 'web1:1:a', f'{queue.now() - 2 * LEASE_MS} {{}}')
+    queue.expire()
+    queue.redis.hset(queue.stats, 'beat', queue.now() - 3 * LEASE_MS // 2)
+    assert LEASE_MS - 5000 < takeover_in(queue, explain(tid)) <= LEASE_MS
+    queue.renew('web2:2:b')
+    assert LEASE_MS - 5000 < takeover_in(queue, explain(tid)) <= LEASE_MS
+    queue.redis.hdel(queue.stats, 'outage')
+    assert takeover_in(queue, explain(tid)) <= 0
+    # queue.expire() has made the entry idle for 10 ** 9 ms
+    queue.redis.hset(queue.conf, mapping={'floor_ms': 10 ** 9 + HOUR_MS, 'floor_until': queue.now() + 2 * HOUR_MS})
+    assert 0 < takeover_in(queue, explain(tid)) <= HOUR_MS
+    queue.redis.hset(queue.conf, 'floor_until', queue.now() + 20000)
+    assert 0 < takeover_in(queue, explain(tid)) <= 20000
 
 
 def test_dead(explain, queue, idle):

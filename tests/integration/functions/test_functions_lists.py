@@ -158,11 +158,12 @@ def test_times(queue):
 
 @pytest.mark.parametrize('kind', ['list', 'set', 'zset'])
 def test_another_type_is_refused(queue, client, kind):
-    """A key of another type is refused with Redis's error before anything is written."""
+    """A key of another type is refused before anything is written, and the error names both types."""
     client.set('work', 'x')
-    with pytest.raises(redis.ResponseError, match='WRONGTYPE'):
+    problem = f'WRONGTYPE work is a string, but its items are to be taken as those of a {kind}'
+    with pytest.raises(redis.ResponseError, match=problem):
         intake(queue, 'work', kind=kind)
-    with pytest.raises(redis.ResponseError, match='WRONGTYPE'):
+    with pytest.raises(redis.ResponseError, match=problem):
         preview(queue, 'work', kind)
     with pytest.raises(redis.ResponseError, match='BADARG'):
         intake(queue, 'work', kind='hash')
