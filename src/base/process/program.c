@@ -4,11 +4,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Returns 0 or an errno. output: -1 for that of this process. */
-static int start(char *const argv[], int output, pid_t *pid)
+/* Has the program write its errors where its output goes, or nowhere. Returns 0 or an errno. */
+static int add_errors(posix_spawn_file_actions_t *actions, bool errors)
+{
+    return errors
+               ? posix_spawn_file_actions_adddup2(actions, STDOUT_FILENO, STDERR_FILENO)
+               : posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+}
+
+/* Returns 0 or an errno. output: -1 for that of this process, whose errors it has then, too. */
+static int start(char *const argv[], int output, bool errors, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     int error = posix_spawn_file_actions_init(&actions);
@@ -18,8 +27,7 @@ static int start(char *const argv[], int output, pid_t *pid)
     error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!error && output >= 0) {
         error = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-        error = error ? error
-                      : posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+        error = error ? error : add_errors(&actions, errors);
     }
     error = error ? error : posix_spawnp(pid, argv[0], &actions, NULL, argv, environ);
     (void)posix_spawn_file_actions_destroy(&actions);
@@ -53,7 +61,7 @@ static int wait_for(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int program_run(char *const argv[], char *text, size_t size)
+static int run(char *const argv[], char *text, size_t size, bool errors)
 {
     int ends[2] = {-1, -1};
     pid_t pid;
@@ -63,7 +71,7 @@ int program_run(char *const argv[], char *text, size_t size)
             return -1;
         }
     }
-    int error = start(argv, ends[1], &pid);
+    int error = start(argv, ends[1], errors, &pid);
     if (text) {
         (void)close(ends[1]);
         if (!error) {
@@ -73,4 +81,14 @@ int program_run(char *const argv[], char *text, size_t size)
     }
     errno = error;
     return error ? -1 : wait_for(pid);
+}
+
+int program_run(char *const argv[], char *text, size_t size)
+{
+    return run(argv, text, size, true);
+}
+
+int program_read(char *const argv[], char *text, size_t size)
+{
+    return run(argv, text, size, false);
 }

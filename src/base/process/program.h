@@ -12,4 +12,8 @@
  */
 int program_run(char *const argv[], char *text, size_t size);
 
+/* The same for an output that is parsed: errors are dropped, since programs may also write there
+ * what is none, such as systemctl with SYSTEMD_LOG_LEVEL=debug. text must not be NULL. */
+int program_read(char *const argv[], char *text, size_t size);
+
 #endif

@@ -38,7 +38,7 @@ int systemd_unit_show(const char *name, struct systemd_unit *unit)
     char *const argv[] = {"systemctl", "show", PROPERTIES, "--", (char *)(uintptr_t)name, NULL};
     char text[2048];
     *unit = (struct systemd_unit){0};
-    if (program_run(argv, text, sizeof text) != 0) {
+    if (program_read(argv, text, sizeof text) != 0) {
         return -1;
     }
     for (const char *line = text; line; line = strchr(line, '\n')) {

@@ -174,7 +174,7 @@ static int upgrade_all(void)
     if (!text) {
         return cli_no_memory();
     }
-    if (program_run(argv, text, UNITS_SIZE) != 0) {
+    if (program_read(argv, text, UNITS_SIZE) != 0) {
         cli_error("cannot list the running queues: systemd does not answer");
         status = EX_UNAVAILABLE;
         *text = '\0';

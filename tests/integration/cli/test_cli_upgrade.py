@@ -70,6 +70,16 @@ def test_upgrade(systemd, service, manager, args):
     assert ('list-units' in systemd.asked()) == (len(args) == 1)
 
 
+@pytest.mark.parametrize('args', [['upgrade'], ['-q', 'emails', 'upgrade']])
+def test_talkative_systemctl(systemd, service, args):
+    """What systemctl writes to stderr, such as with SYSTEMD_LOG_LEVEL=debug, is neither a unit nor a property."""
+    tool = systemd.folder / 'systemctl'
+    noise = 'for i in $(seq 100); do echo "Bus n/a: changing state $i" >&2; done\n'
+    tool.write_text(tool.read_text().replace('case', noise + 'case'))
+    done = systemd.has('leatd@emails.service', service.main).leat(*args)
+    assert (done.returncode, done.stderr) == (0, '')
+
+
 def test_refused(systemd, service):
     """If the new program does not work, the error says why, and the former one goes on."""
     service.path.unlink()
