@@ -97,11 +97,10 @@ static int read_deferred(const redisReply *list, struct queue_claim_reply *out)
         return -1;
     }
     for (size_t i = 0; i < list->elements; i++) {
-        const char *token = value_text_at(list, i);
-        if (!token) {
+        if (!task_is_token(list->element[i])) {
             return value_malformed();
         }
-        out->deferred[i] = strdup(token);
+        out->deferred[i] = strdup(list->element[i]->str);
         if (!out->deferred[i]) {
             return -1;
         }

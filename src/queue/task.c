@@ -23,6 +23,11 @@
 /* Positions in a task of leat_claim's reply. */
 enum { TOKEN, TID, ATTEMPT, CRASHES, FENCE, ENQUEUED, FIELDS, PARTS };
 
+bool task_is_token(const redisReply *value)
+{
+    return value_is_text(value) && (value->str[0] == 's' || value->str[0] == 'g');
+}
+
 static bool is_count(const redisReply *value)
 {
     return value->type == REDIS_REPLY_INTEGER && value->integer >= 0;
@@ -34,7 +39,7 @@ static bool has_form(const redisReply *reply)
         return false;
     }
     redisReply *const *part = reply->element;
-    if (!value_is_text(part[TOKEN]) || !value_is_text(part[TID]) || !is_count(part[ATTEMPT]) ||
+    if (!task_is_token(part[TOKEN]) || !value_is_text(part[TID]) || !is_count(part[ATTEMPT]) ||
         !is_count(part[CRASHES]) || !is_count(part[FENCE]) || !value_is_text(part[ENQUEUED])) {
         return false;
     }
@@ -98,7 +103,7 @@ struct task *task_decode(const redisReply *reply)
 struct task *task_decode_damaged(const redisReply *reply)
 {
     const redisReply *token = value_at(reply, TOKEN), *tid = value_at(reply, TID);
-    if (!value_is_text(token) || token->len == 0) {
+    if (!task_is_token(token)) {
         errno = EPROTO;
         return NULL;
     }

@@ -189,6 +189,9 @@ static void refuses_a_malformed_claim(void **state)
         CLAIM_HEAD "*1\r\n" TASK "$-1\r\n*0\r\n",
         CLAIM_HEAD "*1\r\n" TASK "*0\r\n$-1\r\n",
         CLAIM_HEAD "$-1\r\n*0\r\n*0\r\n",
+        /* what is no token, of a damaged task and of a deferred one */
+        CLAIM_HEAD "*1\r\n*1\r\n$3\r\n7-0\r\n*0\r\n*0\r\n",
+        CLAIM_HEAD "*1\r\n" TASK "*1\r\n$4\r\nx7-0\r\n*0\r\n",
         /* another protocol, invalid times, a cursor that is too long */
         "*10\r\n:2\r\n:1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
         "*10\r\n:1\r\n:-1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
