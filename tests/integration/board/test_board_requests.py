@@ -77,6 +77,22 @@ def test_bodies(running):
         assert running.send(head.encode() + body).status == 413, header
 
 
+HIDDEN = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'
+LENGTH = f'Content-Length: {len(HIDDEN)}'
+
+
+@pytest.mark.parametrize('method, host, status', [
+    ('GET', 'localhost', 413), ('POST', 'localhost', 405), ('GET', 'elsewhere', 421)])
+@pytest.mark.parametrize('header', [
+    f'Content-Length: 0\r\n{LENGTH}', f'{LENGTH}\r\nContent-Length: 0', LENGTH.replace(':', ' :'),
+    'Transfer-Encoding : chunked'])
+def test_hidden_bodies(running, header, method, host, status):
+    """A body that other servers would see is not read as another request."""
+    body = HIDDEN if 'Length' in header else f'{len(HIDDEN):x}\r\n{HIDDEN}\r\n0\r\n\r\n'
+    answer = running.send(f'{method} / HTTP/1.1\r\nHost: {host}\r\n{header}\r\n\r\n{body}'.encode())
+    assert answer.status == status and answer.data.count(b'HTTP/1.1') == 1
+
+
 def test_sizes(running):
     """A request line or header that is too long, or too many of them, is refused, and the board goes on."""
     for head in ('GET /' + 'a' * 100000 + ' HTTP/1.1\r\nHost: localhost\r\n\r\n',
