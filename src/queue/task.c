@@ -23,9 +23,26 @@
 /* Positions in a task of leat_claim's reply. */
 enum { TOKEN, TID, ATTEMPT, CRASHES, FENCE, ENQUEUED, FIELDS, PARTS };
 
+/* Returns what follows a number of 64 bits, or NULL if there is none. */
+static const char *skip_number(const char *text)
+{
+    char *end;
+    if (*text < '0' || *text > '9') {
+        return NULL;
+    }
+    errno = 0;
+    (void)strtoull(text, &end, 10);
+    return errno ? NULL : end;
+}
+
 bool task_is_token(const redisReply *value)
 {
-    return value_is_text(value) && (value->str[0] == 's' || value->str[0] == 'g');
+    if (!value_is_text(value) || (value->str[0] != 's' && value->str[0] != 'g')) {
+        return false;
+    }
+    const char *rest = skip_number(value->str + 1);
+    rest = rest && *rest == '-' ? skip_number(rest + 1) : NULL;
+    return rest && *rest == '\0';
 }
 
 static bool is_count(const redisReply *value)

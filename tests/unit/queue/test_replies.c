@@ -192,6 +192,12 @@ static void refuses_a_malformed_claim(void **state)
         /* what is no token, of a damaged task and of a deferred one */
         CLAIM_HEAD "*1\r\n*1\r\n$3\r\n7-0\r\n*0\r\n*0\r\n",
         CLAIM_HEAD "*1\r\n" TASK "*1\r\n$4\r\nx7-0\r\n*0\r\n",
+        CLAIM_HEAD "*1\r\n" TASK "*1\r\n$1\r\ns\r\n*0\r\n",
+        CLAIM_HEAD "*1\r\n" TASK "*1\r\n$4\r\nsa-b\r\n*0\r\n",
+        CLAIM_HEAD "*1\r\n" TASK "*1\r\n$2\r\ns7\r\n*0\r\n",
+        CLAIM_HEAD "*1\r\n" TASK "*1\r\n$5\r\ns7-0 \r\n*0\r\n",
+        CLAIM_HEAD "*1\r\n" TASK "*1\r\n$5\r\ns7--0\r\n*0\r\n",
+        CLAIM_HEAD "*1\r\n" TASK "*1\r\n$23\r\ns7-18446744073709551616\r\n*0\r\n",
         /* another protocol, invalid times, a cursor that is too long */
         "*10\r\n:2\r\n:1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
         "*10\r\n:1\r\n:-1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
