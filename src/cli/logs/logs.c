@@ -247,7 +247,8 @@ static void on_result(void *context, const struct queue_entry *entry)
     add_host(&task->hosts, result.worker);
 }
 
-/* Finds the hosts and attempts of a task that has ended, in its dead letter or its result. */
+/* Finds the hosts and attempts of a task that has ended, in its dead letter or its result, or the
+ * last host in the queue's history. */
 static void find_attempts(struct cli *cli, struct logs_task *task)
 {
     const struct queue_source source = {QUEUE_RESULT, task->tid, QUEUE_FROM_START};
@@ -256,6 +257,7 @@ static void find_attempts(struct cli *cli, struct logs_task *task)
     struct redisReply *reply;
     char why[512];
     int status;
+    bool found;
 
     if (task->live || !task->known) {
         return;
@@ -273,6 +275,10 @@ static void find_attempts(struct cli *cli, struct logs_task *task)
         command_free(&command);
     }
     freeReplyObject(reply);
+    if (task->hosts.size == 0 && status == EX_OK && entry_is_task(task->tid)) {
+        /* a failure was printed, and the hosts stay unknown */
+        (void)ended_find(cli, task->tid, take_ended, task, &found);
+    }
 }
 
 /* True if the task ran, but only on other hosts. */

@@ -400,6 +400,18 @@ def test_where_it_ran(daemon, queue, logs):
     assert 'it has written nothing yet, or its output was removed' in logs(tid).stderr
 
 
+def test_where_a_success_without_a_result_ran(daemon, queue, logs):
+    """For a task that the history of the queue knows, leat says where it ran, and which attempt was its last."""
+    daemon({'output': {'to': 'discard'}}).wait_ready()
+    [tid] = queue.add({'command': 'true'})
+    wait_succeeded(queue, 1)
+    assert 'it has written nothing yet, or its output was removed' in logs(tid).stderr
+    assert logs('--attempt', 2, tid).stderr == f'leat: task {tid} has no attempt 2: its last one is attempt 1\n'
+    queue.redis.xadd(queue.history, {'r': record('1600000000000-0', worker='far.example:1:a')})
+    done = logs('1600000000000-0')
+    assert done.returncode == 1 and 'it ran on far.example; run leat logs there' in done.stderr
+
+
 @pytest.mark.usefixtures('journalled')
 def test_no_such_attempt(worker, queue, journal, logs, latch):
     """For an attempt that the task has not had, leat names the last one; an attempt may have written nothing."""
