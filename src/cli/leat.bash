@@ -171,7 +171,7 @@ _leat() {
                 if [[ $command != help ]]; then
                     # no program's help for words that are none of its commands
                     [[ " ${words[*]} " == *" $command "* ]] || return 0
-                    common=("${options[@]}")
+                    common=("${options[@]#--version}") # which cannot follow a command
                     _leat_read "$program" "$command"
                 fi
             else

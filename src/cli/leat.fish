@@ -155,7 +155,8 @@ function __leat
                     if test $command != help
                         # no program's help for words that are none of its commands
                         string match -q -- "word"\t"$command"\t"*" $help; or return
-                        set -l common (string match -- 'option*' $help)
+                        # --version cannot follow a command
+                        set -l common (string match -- 'option*' $help | string match -v -- option\t--version\t'*')
                         set help (__leat_read $program $command) $common
                     end
                 else

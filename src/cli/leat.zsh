@@ -137,7 +137,7 @@ _leat() {
                 if [[ $command != help ]]; then
                     # no program's help for words that are none of its commands
                     [[ -n ${(M)words_known:#$command:*} ]] || return 1
-                    common=("${options[@]}")
+                    common=("${(@)options:#--version:*}") # which cannot follow a command
                     _leat_read $command
                 fi
             else
