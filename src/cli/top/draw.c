@@ -14,22 +14,17 @@
 #define LIST_LEAST 3    /* rows of a list, whatever is above it */
 #define HINT_COLUMNS 70 /* room for the last hint */
 
-static const char help[] = "Move      Up Down or k j   PgUp PgDn   Home End or g G\n"
-                           "Open      Enter: the queue, or the task\n"
-                           "Back      Esc or q; q on the first screen ends leat top\n"
+/* no longer and no wider than the smallest terminal */
+static const char help[] = "Move      Up Down or k j, PgUp PgDn Space, Home End or g G\n"
+                           "Open      Enter; back: Esc or q; end: q on the first screen\n"
                            "Lists     Tab, Left Right, or 1 to 6\n"
                            "Filter    /: only rows with this text; Esc shows all again\n"
                            "Sort      s: by the next column; S: in the other direction\n"
-                           "Pause     p: pause the queue, or resume it\n"
-                           "Cancel    c: cancel the task\n"
-                           "Retry     r: retry the dead letter\n"
-                           "Drain     d: drain the worker's host, or undrain it\n"
-                           "Repaint   Ctrl-L\n"
-                           "\n"
-                           "What changes a queue is asked first: y does it, any other\n"
-                           "key does not.\n"
-                           "\n"
-                           "Press a key to go on.\n";
+                           "Queue     p: pause it, or resume it\n"
+                           "Task      c: cancel it; r: retry the dead letter\n"
+                           "Worker    d: drain the worker's host, or undrain it\n"
+                           "Question  y does what p, c, r or d asks; other keys do not\n"
+                           "Repaint   Ctrl-L                    Press a key to go on.\n";
 
 size_t draw_page_rows(const struct top *top)
 {

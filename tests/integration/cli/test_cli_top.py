@@ -294,13 +294,15 @@ def test_resizing(top, queue):
 
 
 def test_the_smallest_terminal(top, queue, leat):
-    """A terminal of 10 rows shows tasks below a long head."""
+    """A terminal of 10 rows shows tasks below a long head, and all keys."""
     leat('drain', 'some-host')
     leat('conf', 'rate', '5/s')
     queue.add(*[{'command': name} for name in ('first', 'second', 'third')])
     screen = top(columns=60, rows=10)
     screen.press('2').wait('[Waiting 3]')
     screen.wait_rows('ID', lambda rows: [row[-1] for row in rows] == ['first', 'second', 'third'])
+    screen.press('?').wait('Space', 'Esc or q', 'Tab', '/: ', 's: ', 'p: ', 'c: ', 'r: ', 'd: ', 'y does',
+                           'Ctrl-L', 'to go on')
 
 
 def test_redis_is_asked_once_a_second(top, queue, client):
