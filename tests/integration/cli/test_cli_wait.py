@@ -53,6 +53,16 @@ def test_success_and_death(daemon, queue, start, wait_awaited, folder):
     assert waiting.error == ''
 
 
+def test_a_refused_task_had_no_attempt(daemon, queue, leat):
+    """A task that the worker refuses was not tried: its result says so, as its dead letter does."""
+    daemon().wait_ready()
+    [tid] = queue.add({'command': 'true', 'timeout': 'soon', 'result_ttl': '1m'})
+    wait_letters(queue)
+    assert ['attempts', '0'] in [line.split() for line in leat('dead', 'show', tid).stdout.splitlines()]
+    assert leat('wait', tid).stdout.split()[:4] == [tid, 'dead', 'refused', '0']
+    assert json.loads(leat('wait', '--json', tid).stdout)['attempts'] == 0
+
+
 def test_all_succeed(daemon, queue, start, folder, wait_awaited):
     """The exit status is 0 if all succeed; a task may be named twice, and by its label."""
     daemon().wait_ready()
