@@ -147,7 +147,8 @@ static void note_kept_keys(const struct config *config)
     };
     for (int shared = 0; shared < 2; shared++) {
         struct buffer keys = BUFFER_INIT;
-        if (config_list_kept(config, shared, &keys) == 0 && keys.size > 0) {
+        if (config_list_kept(config, shared, &keys) == 0 &&
+            (shared || rights_list_bounded(config, &keys) == 0) && keys.size > 0) {
             log_text(LOG_NOTICE, "%s: %s: %.*s", config->path, texts[shared], (int)keys.size,
                      keys.data);
         }

@@ -43,11 +43,34 @@ int rights_check(const struct config *config)
     return -1;
 }
 
+static bool wants_bounds(const struct config *config, const struct identity *identity)
+{
+    return identity && identity->other && !*identity->missing && geteuid() != 0 &&
+           config->task.no_new_privileges;
+}
+
+int rights_list_bounded(const struct config *config, struct buffer *keys)
+{
+    const struct {
+        const char *name, *value;
+    } bounded[] = {{"user", config->task.user}, {"group", config->task.group}};
+    struct identity *identity = identity_new(&config->task);
+    bool is_bounded = wants_bounds(config, identity);
+    int result = 0;
+    for (size_t i = 0; i < sizeof bounded / sizeof *bounded && result == 0; i++) {
+        if (is_bounded && bounded[i].value) {
+            result =
+                buffer_printf(keys, "%s[task] %s", keys->size > 0 ? ", " : "", bounded[i].name);
+        }
+    }
+    identity_free(identity);
+    return result;
+}
+
 void rights_confine(const struct config *config, struct confinement *confinement)
 {
     struct identity *identity = identity_new(&config->task);
-    bool is_wanted = identity && identity->other && !*identity->missing && geteuid() != 0 &&
-                     config->task.no_new_privileges && !confinement->active;
+    bool is_wanted = wants_bounds(config, identity) && !confinement->active;
     if (!identity || (is_wanted && confine(confinement, identity))) {
         log_text(LOG_WARNING, "cannot bound the users that leatd can change to: %s",
                  strerror(identity ? errno : ENOMEM));

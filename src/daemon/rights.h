@@ -5,6 +5,7 @@
 #ifndef LEAT_DAEMON_RIGHTS_H
 #define LEAT_DAEMON_RIGHTS_H
 
+#include "base/buffer.h"
 #include "config/config.h"
 #include "exec/start/confine.h"
 
@@ -22,6 +23,11 @@ int rights_check(const struct config *config);
  * whom nothing bounds, and not with [task] no_new_privileges = no. If it fails, logs a warning and
  * goes on. */
 void rights_confine(const struct config *config, struct confinement *confinement);
+
+/* Appends those of [task] user and group, separated by commas, to which a leatd with this
+ * configuration, and the user of this process, has bounded itself. Returns 0, or −1 without memory.
+ */
+int rights_list_bounded(const struct config *config, struct buffer *keys);
 
 /* Returns true if tasks can run as the configured user within the bounds of this process. Otherwise
  * logs what to do. */

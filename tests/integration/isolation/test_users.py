@@ -3,10 +3,11 @@ the user."""
 import os
 import shutil
 import signal
+import subprocess
 
 import pytest
 
-from harness.daemon import merged
+from harness.daemon import merged, program
 from harness.polling import wait_until
 from harness.processes import alive
 from harness.tasks import environment, letters, wait_file, wait_letters, wait_succeeded
@@ -211,6 +212,21 @@ def test_a_user_that_is_created_later(start, queue, folder, host):
     wait_succeeded(queue, 1)
     assert (folder / 'uid').read_text() == f'{TASKS + 1}\n'
     assert host.passwd.read_text().startswith(PASSWD.format(homes=host.homes))
+
+
+def test_check_names_the_bounded_user(start, folder):
+    """While a leatd that has bounded itself runs here, -t names user and group as keys that need a restart."""
+    def named(task):
+        worker = start({'task': {'user': 'thumbs', 'group': 'thumbs', **task},
+                        'isolation': {'state': folder / 'state'}}, as_user(capabilities=CAPABILITIES))
+        done = subprocess.run([*worker.prefix, program('leatd'), '-t', '-c', worker.config_path],
+                              capture_output=True, text=True, check=True)
+        worker.terminate()
+        assert worker.wait_exit() == 0
+        return done.stderr.splitlines()[0].split('only after a restart: ')[1].split(', ')
+
+    assert named({})[-2:] == ['[task] user', '[task] group']
+    assert not {'[task] user', '[task] group'} & set(named({'no_new_privileges': 'no'}))
 
 
 def test_reload(start, queue, folder):
