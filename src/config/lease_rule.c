@@ -40,6 +40,11 @@ int64_t lease_rule_heartbeat_ms(int64_t lease_ms)
     return lease_ms / HEARTBEATS;
 }
 
+int64_t lease_rule_connect_ms(int64_t lease_ms)
+{
+    return lease_ms / 2;
+}
+
 int64_t lease_rule_scan_ms(int64_t scan_ms, int64_t lease_ms)
 {
     return scan_ms > 0 ? scan_ms : lease_ms / SCANS;

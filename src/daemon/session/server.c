@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "config/lease_rule.h"
 #include "daemon/session/address.h"
 #include "redis/server/discovery.h"
 
@@ -16,9 +17,25 @@ struct server {
     struct discovery *discovery; /* NULL: the config names the server */
     struct address *address;     /* NULL: discovery finds it */
     bool discovering;
-    struct endpoint endpoint; /* where the server was found last; port 0: never */
-    struct config_redis redis;
+    struct endpoint endpoint;          /* where the server was found last; port 0: never */
+    struct config_redis redis, sought; /* sought: for discovery */
 };
+
+/* After an outage, Redis awaits a worker for one lease. If packets of an attempt to connect were
+ * lost in it, there must be time for another attempt. */
+static struct config_redis in_time(const struct server *server, struct config_redis redis)
+{
+    int64_t most_ms = lease_rule_connect_ms(server->worker->lease_ms);
+    redis.connect_timeout_ms =
+        redis.connect_timeout_ms < most_ms ? redis.connect_timeout_ms : most_ms;
+    return redis;
+}
+
+static void set_sought(struct server *server)
+{
+    server->sought = in_time(server, server->worker->config->redis);
+    discovery_set_config(server->discovery, &server->sought);
+}
 
 static void on_discovered(void *context, const struct endpoint *endpoint, enum redis_error error,
                           const char *why)
@@ -28,7 +45,7 @@ static void on_discovered(void *context, const struct endpoint *endpoint, enum r
     server->discovering = false;
     if (discovering && endpoint) {
         server->endpoint = *endpoint;
-        server->redis = discovery_apply(&server->worker->config->redis, &server->endpoint);
+        server->redis = discovery_apply(&server->sought, &server->endpoint);
         server->events.found(server->events.context);
     } else if (discovering) {
         server->events.failed(server->events.context, error, why);
@@ -45,10 +62,11 @@ static void on_discovered(void *context, const struct endpoint *endpoint, enum r
 void server_discover(struct server *server)
 {
     if (!server->discovery) {
-        server->redis = address_apply(server->address);
+        server->redis = in_time(server, address_apply(server->address));
         server->events.found(server->events.context);
         return;
     }
+    set_sought(server);
     server->discovering = true;
     discovery_ask(server->discovery);
 }
@@ -60,14 +78,14 @@ const struct config_redis *server_redis(const struct server *server)
 
 void server_reload(struct server *server)
 {
-    const struct config_redis *redis = &server->worker->config->redis;
     if (!server->discovery) {
         address_reload(server->address);
-        server->redis = address_apply(server->address);
+        server->redis = in_time(server, address_apply(server->address));
         return;
     }
-    server->redis = server->endpoint.port ? discovery_apply(redis, &server->endpoint) : *redis;
-    discovery_set_config(server->discovery, redis);
+    set_sought(server);
+    server->redis = server->endpoint.port ? discovery_apply(&server->sought, &server->endpoint)
+                                          : server->sought;
 }
 
 void server_registered(struct server *server, const char *replid)
@@ -88,7 +106,7 @@ static void on_address(void *context, const char *why)
 {
     struct server *server = context;
     /* the former strings are gone */
-    server->redis = address_apply(server->address);
+    server->redis = in_time(server, address_apply(server->address));
     server->events.moved(server->events.context, why);
 }
 

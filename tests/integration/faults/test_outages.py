@@ -84,6 +84,23 @@ def test_a_long_pause_between_reconnects(daemon, queue, durable, heartbeats):
     assert_no_crash(queue, heartbeats, tids)
 
 
+def test_a_login_without_an_answer(daemon, queue, durable, proxy, through_proxy, heartbeats):
+    """What one worker sends first after an outage is lost, and its time to connect is longer than the lease.
+    It returns with the others."""
+    daemon({'redis': {**through_proxy['redis'], 'connect_timeout': f'{2 * LEASE_S:.0f}s'}}).wait_ready()
+    daemon().wait_ready()
+    tids = queue.add(*[{'command': heartbeats.task(60)}] * 2)
+    heartbeats.wait_runs(2)
+    durable.kill()
+    lost = proxy.trap('CLIENT', 'before', 'hold', b'SETNAME')
+    pass_time(OUTAGE_S)
+    durable.restart()
+    queue.redis = durable.client()
+    lost.wait()
+    heartbeats.wait_runs(4)
+    assert_no_crash(queue, heartbeats, tids)
+
+
 def test_all_workers_are_paused(daemon, queue, heartbeats):
     """All workers stop and go on together, as in a virtual machine that is paused."""
     workers = [daemon().wait_ready() for _ in range(WORKERS)]

@@ -36,6 +36,9 @@ static void test_margins_are_in_order(void **state)
         assert_true(lease_rule_margin_ms(lease_ms) > lease_rule_guard_ms(lease_ms));
         assert_true(lease_rule_guard_ms(lease_ms) >= 50);
         assert_true(2 * lease_rule_heartbeat_ms(lease_ms) < lease_ms);
+        /* a pause before a reconnect is at most half of a heartbeat */
+        assert_true(lease_rule_connect_ms(lease_ms) + lease_rule_heartbeat_ms(lease_ms) / 2 <
+                    lease_ms);
     }
     assert_int_equal(lease_rule_start_ms(300), 300);
     assert_int_equal(lease_rule_start_ms(4000), 1000);
