@@ -29,7 +29,7 @@ int64_t lease_rule_start_ms(int64_t left_ms);
 /* The time between two renewals. */
 int64_t lease_rule_heartbeat_ms(int64_t lease_ms);
 
-/* The longest time for connecting and logging in. */
+/* The longest time for connecting and logging in, and then for each answer to the registration. */
 int64_t lease_rule_connect_ms(int64_t lease_ms);
 
 /* How often to look for expired leases. scan_ms: [queue] scan, 0 for auto. */

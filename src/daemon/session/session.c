@@ -336,10 +336,13 @@ static void on_up(void *context, struct connection *connection)
         return;
     }
     session->state = SESSION_JOINING;
-    /* the registration is what renews the leases, so a third of them is no limit here */
+    /* the registration is what renews the leases, so a third of them is no limit here; but Redis
+     * awaits the worker for one lease, and there must be time for another attempt */
     int64_t timeout_ms = reply_timeout_ms(session);
     int64_t least_ms = session->worker->config->redis.command_timeout_ms;
-    join_start(session->join, timeout_ms > least_ms ? timeout_ms : least_ms);
+    int64_t most_ms = lease_rule_connect_ms(session->worker->lease_ms);
+    timeout_ms = timeout_ms > least_ms ? timeout_ms : least_ms;
+    join_start(session->join, timeout_ms < most_ms ? timeout_ms : most_ms);
 }
 
 static void on_server(void *context)

@@ -84,15 +84,17 @@ def test_a_long_pause_between_reconnects(daemon, queue, durable, heartbeats):
     assert_no_crash(queue, heartbeats, tids)
 
 
-def test_a_login_without_an_answer(daemon, queue, durable, proxy, through_proxy, heartbeats):
-    """What one worker sends first after an outage is lost, and its time to connect is longer than the lease.
-    It returns with the others."""
-    daemon({'redis': {**through_proxy['redis'], 'connect_timeout': f'{2 * LEASE_S:.0f}s'}}).wait_ready()
+@pytest.mark.parametrize('name, holding, key', [('CLIENT', b'SETNAME', 'connect_timeout'),
+                                                ('leat_register', b'', 'command_timeout')])
+def test_a_return_without_an_answer(daemon, queue, durable, proxy, through_proxy, heartbeats, name, holding, key):
+    """After an outage, a command by which one worker returns is lost, and it may wait for the answer for longer than
+    the lease. It returns with the others."""
+    daemon({'redis': {**through_proxy['redis'], key: f'{2 * LEASE_S:.0f}s'}}).wait_ready()
     daemon().wait_ready()
     tids = queue.add(*[{'command': heartbeats.task(60)}] * 2)
     heartbeats.wait_runs(2)
     durable.kill()
-    lost = proxy.trap('CLIENT', 'before', 'hold', b'SETNAME')
+    lost = proxy.trap(name, 'before', 'hold', holding)
     pass_time(OUTAGE_S)
     durable.restart()
     queue.redis = durable.client()
