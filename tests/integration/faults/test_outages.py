@@ -87,8 +87,8 @@ def test_a_long_pause_between_reconnects(daemon, queue, durable, heartbeats):
 @pytest.mark.parametrize('name, holding, key', [('CLIENT', b'SETNAME', 'connect_timeout'),
                                                 ('leat_register', b'', 'command_timeout')])
 def test_a_return_without_an_answer(daemon, queue, durable, proxy, through_proxy, heartbeats, name, holding, key):
-    """After an outage, a command by which one worker returns is lost, and it may wait for the answer for longer than
-    the lease. It returns with the others."""
+    """After an outage, a command by which one worker returns is lost, and it may wait for the answer for longer
+    than the lease. It returns with the others."""
     daemon({'redis': {**through_proxy['redis'], key: f'{2 * LEASE_S:.0f}s'}}).wait_ready()
     daemon().wait_ready()
     tids = queue.add(*[{'command': heartbeats.task(60)}] * 2)
