@@ -41,9 +41,6 @@ void result_read(const struct redisReply *fields, struct result *result)
     }
     read_common(fields, result);
     result->attempt = fields_number(fields, "attempt", -1);
-    if (result->attempt > 0 && bytes_equal(result->cause, "refused")) {
-        result->attempt--; /* it was never started */
-    }
     result->ended_ms = fields_number(fields, "ended", -1);
     result->duration_us = fields_number(fields, "duration_us", -1);
 }

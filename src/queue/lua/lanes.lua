@@ -190,9 +190,7 @@ end
 
 -- Part of a whole step. Costs less than zset_drop, as all members have the score 0 (see misplaced).
 local function drop_member(q, member)
-  if redis.call('ZREM', q[LANED], member) == 1 then
-    undo_with(q, 'ZADD', q[LANED], '0', member)
-  end
+  zset_remove(q, LANED, '0', member)
 end
 
 -- Part of a whole step. lane: the one that the task names (nil: none). It may wait in the lane '', see lane_of.
@@ -387,10 +385,10 @@ local function start_step(q, lane, tag, member, second)
   drop_member(q, member)
   if second then
     redis.call('ZADD', q[LANES], tag_text(tag + spec.step), lane)
+    undo_with(q, 'ZADD', q[LANES], tag_text(tag), lane)
   else
-    redis.call('ZREM', q[LANES], lane)
+    zset_remove(q, LANES, tag_text(tag), lane)
   end
-  undo_with(q, 'ZADD', q[LANES], tag_text(tag), lane)
   if not list then
     return false
   end

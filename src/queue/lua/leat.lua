@@ -579,11 +579,20 @@ local function zset_put(q, key, score, member)
   end
 end
 
+-- As the ZREM of a whole step, for a member with this score. A user that may not undo it may not do it.
+local function zset_remove(q, key, score, member)
+  if not redis.acl_check_cmd('ZADD', q[key], score, member) then
+    fail('NOPERM this user may not run zadd')
+  end
+  if redis.call('ZREM', q[key], member) == 1 then
+    undo_with(q, 'ZADD', q[key], score, member)
+  end
+end
+
 local function zset_drop(q, key, member)
   local old = redis.call('ZSCORE', q[key], member)
   if old then
-    redis.call('ZREM', q[key], member)
-    undo_with(q, 'ZADD', q[key], old, member)
+    zset_remove(q, key, old, member)
   end
 end
 

@@ -41,9 +41,11 @@ local function post(q, holder, state, ending)
     return
   end
   local record, list = ending.record or {}, { 'state', state }
+  -- a task that a worker refuses was never started
+  local attempt = ending.cause == 'refused' and str(holder.attempts) or record.attempt
   for name, value in pairs({
     cause = ending.cause, status = ending.status, reason = ending.reason, worker = record.consumer,
-    attempt = record.attempt, begun = record.begun, ended = q.now_text, stdout = ending.stdout,
+    attempt = attempt, begun = record.begun, ended = q.now_text, stdout = ending.stdout,
     stderr = ending.stderr, duration_us = ending.duration_us, usage = ending.usage,
   }) do
     list[#list + 1] = name

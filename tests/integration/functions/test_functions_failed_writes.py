@@ -1,5 +1,7 @@
 """If any one write of any function fails, the task is in exactly one place, and repeating the call completes
 it as if nothing had failed."""
+import contextlib
+
 import pytest
 import redis
 
@@ -370,3 +372,25 @@ def test_lane_that_waits_for_a_token(failing):
         if not reached:
             break
     assert at > 1
+
+
+@pytest.mark.parametrize('right', ['zadd', 'zrem', 'hset', 'hdel', 'xadd', 'xdel', 'sadd', 'srem', 'hincrby'])
+@pytest.mark.parametrize('task', [{'command': 'a', 'lane': 'l'}, {'command': 'a'}])
+def test_a_right_is_lost(queue, redis_server, task, right):
+    """If the worker's user may not run a command any more, among others the one that undoes a step, a task that is
+    due starts as soon as it may again."""
+    queue.register('w1')
+    queue.enqueue({'command': 'first', 'lane': 'l'}, {'command': 'second', 'lane': 'l'})
+    [(_, tid)] = queue.enqueue(task, due='+1')
+    redis_server.client().acl_setuser(
+        'worker', enabled=True, passwords=['+secret'], keys=['*'], categories=['+@all'], commands=['-' + right])
+    worker = Queue(redis_server.client(username='worker', password='secret'))
+    for call in (worker.scan, worker.begin):
+        with contextlib.suppress(redis.ResponseError):
+            call('w1')
+    queue.register('w1')
+    queue.scan('w1')
+    begun_tids = []
+    while tasks := queue.begin('w1'):
+        begun_tids += [task.tid for task in tasks]
+    assert tid in begun_tids
