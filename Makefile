@@ -59,7 +59,7 @@ BENCH_PACKAGES = $(DEMO_PACKAGES) python3 python3-redis
 PEER_PACKAGES = celery ruby-sidekiq
 
 # ---- compiler and linker options
-CFLAGS ?= -O2 -g
+CFLAGS ?= $(if $(SAN),-O1,-O2) -g
 comma = ,
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wformat=2 -Wundef $(if $(WERROR),-Werror)
@@ -186,7 +186,7 @@ demo: ## show leat at work with a private Redis and a worker; 10 seconds
 	@$(SUBMAKE) -s -j$(JOBS) all
 	@tests/demo/run $(BUILD)
 
-check: ## run every test (SAN=1: those that run compiled code, under ASan and UBSan; SHORT=1: a sixth of these)
+check: ## run every test (SAN=1: those that run compiled code, under ASan and UBSan; SHORT=1: an eighth of these)
 	@$(SUBMAKE) deps-check
 	@$(SUBMAKE) -j$(JOBS) all unit-tests
 	@$(SUBMAKE) run-check
