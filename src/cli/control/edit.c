@@ -8,6 +8,7 @@
 #include <hiredis/hiredis.h>
 
 #include "cli/control/change.h"
+#include "cli/control/targets.h"
 #include "cli/enqueue/enqueue.h"
 #include "cli/show/expand_id.h"
 #include "cli/show/show.h"
@@ -154,8 +155,9 @@ static int check(const struct edit *edit, const char *typed)
     if (found && merge(edit, found->element[3], &merged) != 0) {
         status = cli_no_memory();
     } else if (found && !would_run(cli->config, &merged, reason, sizeof reason)) {
-        cli_error("cannot edit %s: workers would refuse the task: %s", typed, reason);
-        status = EX_DATAERR;
+        cli_error("cannot edit %s: workers would refuse the task: %s", expanded.id, reason);
+        status = targets_print_failed(expanded.id, edit->change.json);
+        status = status == EX_OK ? EX_DATAERR : status;
     }
     draft_free(&merged);
     freeReplyObject(found);

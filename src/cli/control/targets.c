@@ -254,6 +254,20 @@ static int print_all(struct targets *targets)
     return status;
 }
 
+int targets_print_failed(const char *id, bool json)
+{
+    struct targets targets = {.json = json};
+    const struct target target = {.state = FAILED};
+    int status;
+
+    if (buffer_append(&targets.ids, id, strlen(id) + 1) != 0) {
+        return cli_no_memory();
+    }
+    status = json ? print_json(&targets, &target) : print_line(&targets, &target);
+    buffer_free(&targets.ids);
+    return status;
+}
+
 /* ---- the command */
 
 /* Acts on the targets that were collected, and prints the results. Returns false after a failure.

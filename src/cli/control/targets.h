@@ -48,4 +48,8 @@ struct targets {
  * then writes the audit record if done.count is not 0. Returns an exit status. */
 int targets_act(struct targets *targets, char *const *ids);
 
+/* Prints that nothing was done to the task of this id. The error that says why was printed before.
+ * Returns an exit status. */
+int targets_print_failed(const char *id, bool json);
+
 #endif

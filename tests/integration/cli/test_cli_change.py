@@ -146,8 +146,10 @@ def test_edit_refuses(run, queue, args, status, why):
     [tid] = queue.add(TASK)
     queue.add(dict(PLAIN, unique='k'), due='+60000')
     out, err, code = run('edit', tid, *args)
-    assert (out, code) == ('', status) or (out, code) == (f'{tid}: failed\n', status)
+    assert (out, code) == (f'{tid}: failed\n' if status == EX_DATAERR else '', status)
     assert why in err
+    if status == EX_DATAERR:
+        assert json.loads(run('edit', tid, '--json', *args)[0]) == {'id': tid, 'state': 'failed'}
     assert fields_of(queue, tid) == {name: value.encode() for name, value in TASK.items()}
 
 
@@ -174,7 +176,8 @@ def test_edit_without_a_signature(run, queue, folder):
     tid = add(queue, PLAIN)
     config = {'security': {'signatures': 'required', 'key_files': f'k:{folder}/key'}}
     assert run('edit', tid, '--timeout', '5s', config=config) == (
-        '', f'leat: cannot edit {tid}: workers would refuse the task: it is not signed\n', EX_DATAERR)
+        f'{tid}: failed\n', f'leat: cannot edit {tid}: workers would refuse the task: it is not signed\n',
+        EX_DATAERR)
     assert run('edit', tid, '--delay', '1h', config=config) == (f'{tid}: edited\n', '', 0)
 
 
