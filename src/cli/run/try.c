@@ -59,8 +59,9 @@ struct trial {
 
 /* ---- the process ---- */
 
-/* Sets the variables that are the same for all tasks. */
-static void set_environment(const struct config *config)
+/* Sets the variables that are the same for all tasks, and enters the directory. Returns false after
+ * printing the error. */
+static bool prepare(const struct config *config)
 {
     const struct config_task *task = &config->task;
     char batch[24];
@@ -72,47 +73,63 @@ static void set_environment(const struct config *config)
     }
     (void)snprintf(batch, sizeof batch, "%lld", (long long)task->batch);
     failed |= setenv("LEAT_BATCH", batch, 1);
-    if (failed || (task->directory && chdir(task->directory) < 0)) {
+    if (failed) {
         cli_error("cannot prepare the command: %s", strerror(errno));
-        _exit(EX_OSERR);
+        return false;
     }
+    if (task->directory && chdir(task->directory) < 0) {
+        cli_error("cannot change to directory %s: %s", task->directory, strerror(errno));
+        return false;
+    }
+    return true;
 }
 
-/* Becomes the command. Descriptors 0 and 3 are its ends of the pipes. */
-static _Noreturn void become(const struct config *config, int records, int reports)
+/* Becomes the command. Descriptors 0 and 3 are its ends of the pipes. Writes a byte to `faults` if
+ * that fails. */
+static _Noreturn void become(const struct config *config, int records, int reports, int faults)
 {
     const struct config_task *task = &config->task;
 
     records = descriptor_above(records, 4);
     reports = descriptor_above(reports, 4);
-    set_environment(config);
-    (void)signal(SIGPIPE, SIG_DFL);
-    if (records >= 0 && reports >= 0 && dup2(records, STDIN_FILENO) >= 0 && dup2(reports, 3) >= 0) {
-        (void)execl(task->shell, task->shell, "-c", task->command, (char *)NULL);
+    faults = descriptor_above(faults, 4);
+    if (prepare(config)) {
+        (void)signal(SIGPIPE, SIG_DFL);
+        if (records >= 0 && reports >= 0 && faults >= 0 && dup2(records, STDIN_FILENO) >= 0 &&
+            dup2(reports, 3) >= 0) {
+            (void)execl(task->shell, task->shell, "-c", task->command, (char *)NULL);
+        }
+        cli_error("%s: cannot be executed: %s", task->shell, strerror(errno));
     }
-    cli_error("%s: cannot be executed: %s", task->shell, strerror(errno));
+    (void)!write(faults, "", 1);
     _exit(EX_OSERR);
 }
 
 static int start(struct trial *trial)
 {
-    int records[2] = {-1, -1}, reports[2] = {-1, -1};
+    int records[2] = {-1, -1}, reports[2] = {-1, -1}, faults[2] = {-1, -1};
+    char fault;
+    bool is_started;
 
-    if (pipe2(records, O_CLOEXEC) == 0 && pipe2(reports, O_CLOEXEC) == 0) {
+    if (pipe2(records, O_CLOEXEC) == 0 && pipe2(reports, O_CLOEXEC) == 0 &&
+        pipe2(faults, O_CLOEXEC) == 0) {
         trial->pid = fork();
         if (trial->pid == 0) {
-            become(trial->config, records[0], reports[1]);
+            become(trial->config, records[0], reports[1], faults[1]);
         }
     }
     trial->records = records[1];
     trial->reports = reports[0];
     descriptor_close(&records[0]);
     descriptor_close(&reports[1]);
+    descriptor_close(&faults[1]);
     if (trial->pid < 0) {
         cli_error("the command cannot be started: %s", strerror(errno));
-        return EX_OSERR;
     }
-    return EX_OK;
+    /* the pipe ends without a byte when the command is executed */
+    is_started = trial->pid > 0 && descriptor_read(faults[0], &fault, 1) == 0;
+    descriptor_close(&faults[0]);
+    return is_started ? EX_OK : EX_OSERR;
 }
 
 /* ---- reports ---- */

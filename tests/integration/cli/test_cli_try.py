@@ -60,6 +60,15 @@ def test_faults(attempt, command, told):
     assert done.returncode == 1 and told in done.stderr
 
 
+@pytest.mark.parametrize('task, told', [
+    ({'directory': '/nowhere'}, 'cannot change to directory /nowhere: No such file'),
+    ({'shell': '/nowhere/sh'}, '/nowhere/sh: cannot be executed: No such file')])
+def test_not_started(attempt, task, told):
+    """A command that cannot be started has the status 71, and only the reason is told."""
+    done = attempt(PYTHON, 'x', **task)
+    assert done.returncode == 71 and done.stderr.startswith(f'leat: {told}') and done.stderr.count('\n') == 1
+
+
 def test_not_resident(leat):
     """A queue without a resident command cannot be tried."""
     done = leat('try', 'x', config={'task': {'command': 'true'}})
