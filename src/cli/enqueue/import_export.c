@@ -13,6 +13,7 @@
 #include "cli/enqueue/import.h"
 #include "cli/enqueue/replica_wait.h"
 #include "cli/lib/audit.h"
+#include "cli/lib/entry_id.h"
 #include "cli/lib/output.h"
 #include "queue/calls.h"
 #include "redis/error.h"
@@ -20,6 +21,7 @@
 
 #define WHY_SIZE 512
 #define BATCH_TASKS 100
+#define DUE_MOST_MS INT64_C(9000000000000000) /* what number_arg in leat.lua takes */
 #define BATCH_BYTES ((size_t)1 << 20)
 
 struct reading {
@@ -57,14 +59,19 @@ static int add_pairs(struct command *command, const json_t *pairs)
     return failed;
 }
 
-/* Writes the place of the task for leat_import. Returns false if the object has no state. */
+/* Writes the place of the task for leat_import. Returns false if a dead letter has no id. */
 static bool place_of(const json_t *object, const char *state, char *place, size_t size)
 {
     const char *dead_id = json_string_value(json_object_get(object, "dead_id"));
+    struct entry_id id;
 
     if (strcmp(state, "dead") == 0) {
-        (void)snprintf(place, size, "d%s", dead_id ? dead_id : "");
-        return dead_id != NULL;
+        if (!dead_id || !entry_parse(dead_id, &id)) {
+            return false;
+        }
+        (void)snprintf(place, size, "d%llu-%llu", (unsigned long long)id.ms,
+                       (unsigned long long)id.number);
+        return true;
     }
     (void)snprintf(place, size, "%s", strcmp(state, "following") == 0 ? "f" : "w");
     return true;
@@ -79,7 +86,8 @@ static int add_task(struct reading *reading, const json_t *object)
     char place[64];
 
     if (!state || !place_of(object, state, place, sizeof place) ||
-        (due && (!json_is_integer(due) || json_integer_value(due) < 0))) {
+        (due && (!json_is_integer(due) || json_integer_value(due) < 0 ||
+                 json_integer_value(due) > DUE_MOST_MS))) {
         return -1;
     }
     if (strcmp(state, "running") == 0 && !reading->running) {

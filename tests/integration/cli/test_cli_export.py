@@ -189,7 +189,9 @@ def test_other_files(leat, queue, folder, line, why):
 
 
 @pytest.mark.parametrize('last', [
-    '{"tid":', '{"state": "ready", "fields": [{"name": "a", "value": 5}], "leat": []}'])
+    '{"tid":', '{"state": "ready", "fields": [{"name": "a", "value": 5}], "leat": []}',
+    '{"state": "dead", "dead_id": "x", "fields": [], "leat": []}',
+    '{"state": "delayed", "due_ms": 9000000000000001, "fields": [], "leat": []}'])
 def test_a_file_that_was_cut(leat, queue, folder, last):
     """The tasks before a line that is no task are imported, also if they are fewer than one call takes."""
     queue.register('w1:1:a')
