@@ -24,7 +24,7 @@ static bool has_form(const redisReply *row)
         return false;
     }
     redisReply *const *part = row->element;
-    return value_is_text(part[ID]) && value_is_text(part[TID]) &&
+    return task_is_id(part[ID]) && value_is_text(part[TID]) &&
            part[FENCE]->type == REDIS_REPLY_INTEGER && part[FENCE]->integer >= 0 &&
            value_is_text(part[ENQUEUED]) && value_are_strings(part[END]) &&
            part[END]->elements == END_PARTS && value_are_strings(part[FIELDS]) &&

@@ -53,6 +53,15 @@ static int flag_at(const redisReply *reply, size_t index, bool *flag)
     return 0;
 }
 
+static bool are_tokens(const redisReply *list)
+{
+    bool fine = is_array(list);
+    for (size_t i = 0; fine && i < list->elements; i++) {
+        fine = task_is_token(list->element[i]);
+    }
+    return fine;
+}
+
 static int copy_text(char *to, size_t size, const char *text)
 {
     size_t length = text ? strlen(text) : size;
@@ -89,7 +98,7 @@ static int read_tasks(const redisReply *list, struct queue_claim_reply *out)
 
 static int read_deferred(const redisReply *list, struct queue_claim_reply *out)
 {
-    if (!is_array(list)) {
+    if (!are_tokens(list)) {
         return value_malformed();
     }
     out->deferred = calloc(list->elements + 1, sizeof *out->deferred);
@@ -97,9 +106,6 @@ static int read_deferred(const redisReply *list, struct queue_claim_reply *out)
         return -1;
     }
     for (size_t i = 0; i < list->elements; i++) {
-        if (!task_is_token(list->element[i])) {
-            return value_malformed();
-        }
         out->deferred[i] = strdup(list->element[i]->str);
         if (!out->deferred[i]) {
             return -1;
@@ -174,7 +180,7 @@ int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
         !(out->why = value_text_at(reply, 4)) || time_at(reply, 5, &out->next_due_ms) ||
         copy_text(out->cursor, sizeof out->cursor, value_text_at(reply, 6)) ||
         !value_are_texts(value_at(reply, 9)) ||
-        (value_at(reply, 12) && !value_are_texts(value_at(reply, 12)))) {
+        (value_at(reply, 12) && !are_tokens(value_at(reply, 12)))) {
         return value_malformed();
     }
     out->ended = value_at(reply, 9);
@@ -349,7 +355,9 @@ enum { TOKEN_SIZE = QUEUE_CURSOR_SIZE };
 static int entry_token(char kind, const redisReply *entry, char *token)
 {
     token[0] = kind;
-    return copy_text(token + 1, TOKEN_SIZE - 1, value_text_at(entry, 0));
+    return task_is_id(value_at(entry, 0))
+               ? copy_text(token + 1, TOKEN_SIZE - 1, value_text_at(entry, 0))
+               : -1;
 }
 
 static int stream_kind(const struct queue *queue, const char *stream, char *kind)

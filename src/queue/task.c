@@ -35,14 +35,22 @@ static const char *skip_number(const char *text)
     return errno ? NULL : end;
 }
 
-bool task_is_token(const redisReply *value)
+static bool is_id(const char *text)
 {
-    if (!value_is_text(value) || (value->str[0] != 's' && value->str[0] != 'g')) {
-        return false;
-    }
-    const char *rest = skip_number(value->str + 1);
+    const char *rest = skip_number(text);
     rest = rest && *rest == '-' ? skip_number(rest + 1) : NULL;
     return rest && *rest == '\0';
+}
+
+bool task_is_id(const redisReply *value)
+{
+    return value_is_text(value) && is_id(value->str);
+}
+
+bool task_is_token(const redisReply *value)
+{
+    return value_is_text(value) && (value->str[0] == 's' || value->str[0] == 'g') &&
+           is_id(value->str + 1);
 }
 
 static bool is_count(const redisReply *value)

@@ -68,8 +68,9 @@ struct task {
     const struct task_end *end;  /* of a dead letter for the hook; NULL for a task that runs */
 };
 
-/* Whether it is the token of an entry. The functions refuse a call that names anything else, so a
- * worker that took it for one could not register any more. */
+/* Whether it is the id of an entry, or the token of one. The functions refuse a call that names
+ * anything else, so a worker that took it for one could not register any more. */
+bool task_is_id(const struct redisReply *value);
 bool task_is_token(const struct redisReply *value);
 
 /* Decodes one task of leat_claim's reply. Returns a task owned by the caller, or NULL: errno is

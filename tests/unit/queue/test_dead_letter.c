@@ -79,6 +79,11 @@ static void refuses_other_forms(void **state)
         RESP("*3\r\n:1\r\n*2\r\n" LETTER HEAD END_OF("$0\r\n\r\n") "*1\r\n$1\r\na\r\n*0\r\n");
     assert_int_equal(dead_letter_read(reply, &out), -1);
     freeReplyObject(reply);
+    /* what is no id of an entry: Redis would refuse each later call */
+    reply = RESP("*3\r\n:1\r\n*1\r\n*6\r\n$3\r\n9-x\r\n$3\r\n4-0\r\n:7\r\n$4\r\n1500\r\n" END_OF(
+        "$1\r\n3\r\n") "*0\r\n*0\r\n");
+    assert_int_equal(dead_letter_read(reply, &out), -1);
+    freeReplyObject(reply);
     reply = RESP("*3\r\n:1\r\n*1\r\n" HEAD END_OF(":3\r\n") "*0\r\n*0\r\n");
     assert_int_equal(dead_letter_read(reply, &out), -1);
     freeReplyObject(reply);

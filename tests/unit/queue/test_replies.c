@@ -198,6 +198,7 @@ static void refuses_a_malformed_claim(void **state)
         CLAIM_HEAD "*1\r\n" TASK "*1\r\n$5\r\ns7-0 \r\n*0\r\n",
         CLAIM_HEAD "*1\r\n" TASK "*1\r\n$5\r\ns7--0\r\n*0\r\n",
         CLAIM_HEAD "*1\r\n" TASK "*1\r\n$23\r\ns7-18446744073709551616\r\n*0\r\n",
+        "*13\r\n" CLAIM_FIGURES "*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n*1\r\n$4\r\nx7-0\r\n",
         /* another protocol, invalid times, a cursor that is too long */
         "*10\r\n:2\r\n:1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
         "*10\r\n:1\r\n:-1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
@@ -391,6 +392,9 @@ static void reads_what_a_block_brings(void **state)
     assert_block("*2\r\n*2\r\n$1\r\nq\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*0\r\n*2\r\n$1\r\nx\r\n*0\r\n",
                  -1, "");
     assert_block("*1\r\n*2\r\n$1\r\nq\r\n*2\r\n*2\r\n$3\r\n1-1\r\n*0\r\n:1\r\n", -1, "");
+    assert_block("*1\r\n*2\r\n$1\r\nq\r\n*2\r\n*2\r\n$3\r\n1-1\r\n*0\r\n*2\r\n$1\r\nx\r\n*0\r\n",
+                 -1, "");
+    assert_block("*1\r\n*2\r\n$1\r\nq\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*0\r\n", 1, "s1-1 ");
     assert_block(":1\r\n", -1, "");
     assert_block("*1\r\n*2\r\n$1\r\nq\r\n*1\r\n*2\r\n$"
                  "50\r\n01234567890123456789012345678901234567890123456789"
