@@ -43,6 +43,14 @@ static int span_at(const redisReply *reply, size_t index, int64_t *ms)
     return bounded_at(reply, index, MOST_SPAN_MS, ms);
 }
 
+/* No library sends a shorter one, and in a part of a lease a worker has to reach Redis again. */
+static int lease_at(const redisReply *reply, size_t index, int64_t *ms)
+{
+    int result = span_at(reply, index, ms);
+    *ms = result == 0 && *ms < QUEUE_MIN_LEASE_MS ? QUEUE_MIN_LEASE_MS : *ms;
+    return result;
+}
+
 static int flag_at(const redisReply *reply, size_t index, bool *flag)
 {
     int64_t number = 0;
@@ -176,7 +184,7 @@ int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
 {
     *out = (struct queue_claim_reply){0};
     if (!queue_speaks_protocol(reply) || time_at(reply, 1, &out->now_ms) ||
-        span_at(reply, 2, &out->lease_ms) || time_at(reply, 3, &out->closed_until_ms) ||
+        lease_at(reply, 2, &out->lease_ms) || time_at(reply, 3, &out->closed_until_ms) ||
         !(out->why = value_text_at(reply, 4)) || time_at(reply, 5, &out->next_due_ms) ||
         copy_text(out->cursor, sizeof out->cursor, value_text_at(reply, 6)) ||
         !value_are_texts(value_at(reply, 9)) ||
@@ -217,7 +225,7 @@ static int read_renewed(const redisReply *reply, struct queue_renew_reply *out)
     out->lost = value_at(reply, 3);
     out->cancelled = value_at(reply, 4);
     if (!queue_speaks_protocol(reply) || time_at(reply, 1, &out->now_ms) ||
-        span_at(reply, 2, &out->lease_ms) || !value_are_texts(out->lost) ||
+        lease_at(reply, 2, &out->lease_ms) || !value_are_texts(out->lost) ||
         !value_are_texts(out->cancelled)) {
         return value_malformed();
     }

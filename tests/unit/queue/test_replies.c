@@ -148,6 +148,17 @@ static void bounds_times(void **state)
     assert_in_range(renewed.lease_ms, INT64_C(1) << 41, INT64_MAX / 2000000);
     freeReplyObject(reply);
 
+    /* within a part of the lease a worker must be able to reach Redis again */
+    reply = RESP("*6\r\n:1\r\n:5\r\n:0\r\n*0\r\n*0\r\n:0\r\n");
+    assert_int_equal(queue_renew_read(reply, &renewed), 0);
+    assert_int_equal(renewed.lease_ms, QUEUE_MIN_LEASE_MS);
+    freeReplyObject(reply);
+    reply = RESP("*10\r\n:1\r\n:5\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n");
+    assert_int_equal(queue_claim_read(reply, &out), 0);
+    assert_int_equal(out.lease_ms, QUEUE_MIN_LEASE_MS);
+    queue_claim_reply_free(&out);
+    freeReplyObject(reply);
+
     assert_in_range(snprintf(text, sizeof text, "*3\r\n:1\r\n:1\r\n%s", most), 1, sizeof text - 1);
     reply = resp_parse(text, strlen(text));
     assert_in_range(queue_await_expires_ms(reply, 0), INT64_C(1) << 41, INT64_MAX / 2000000);
