@@ -104,6 +104,7 @@ struct config_redis {
     char *tls_server_name; /* NULL: host */
     enum config_tls tls_versions;
     int64_t connect_timeout_ms;
+    bool connect_in_lease; /* connect_timeout = auto: a part of the lease is a limit, too */
     int64_t command_timeout_ms;
     int64_t keepalive_s; /* 0: none */
     int64_t backoff_base_ms;

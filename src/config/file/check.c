@@ -16,7 +16,7 @@
 #include "config/types/strings.h"
 #include "queue/shared/task_fields.h"
 
-enum { DURATION_TEXT = 48 };
+enum { DURATION_TEXT = 48, CONNECT_MS = 5000 };
 
 #define NAME(name) #name,
 
@@ -557,6 +557,10 @@ void check_resolve(struct config *config, bool skip_credentials, const struct ke
     }
     if (queue->concurrency == 0) {
         queue->concurrency = count_cpus();
+    }
+    config->redis.connect_in_lease = config->redis.connect_timeout_ms == 0;
+    if (config->redis.connect_in_lease) {
+        config->redis.connect_timeout_ms = CONNECT_MS;
     }
     config->retry.success.bits[0] |= 1; /* exit code 0 always means success */
     rules_resolve(&config->retry);

@@ -26,8 +26,9 @@ struct server {
 static struct config_redis in_time(const struct server *server, struct config_redis redis)
 {
     int64_t most_ms = lease_rule_connect_ms(server->worker->lease_ms);
-    redis.connect_timeout_ms =
-        redis.connect_timeout_ms < most_ms ? redis.connect_timeout_ms : most_ms;
+    if (redis.connect_in_lease && redis.connect_timeout_ms > most_ms) {
+        redis.connect_timeout_ms = most_ms;
+    }
     return redis;
 }
 

@@ -84,12 +84,13 @@ def test_a_long_pause_between_reconnects(daemon, queue, durable, heartbeats):
     assert_no_crash(queue, heartbeats, tids)
 
 
-@pytest.mark.parametrize('name, holding, key', [('CLIENT', b'SETNAME', 'connect_timeout'),
-                                                ('leat_register', b'', 'command_timeout')])
-def test_a_return_without_an_answer(daemon, queue, durable, proxy, through_proxy, heartbeats, name, holding, key):
+@pytest.mark.parametrize('name, holding, keys', [
+    ('CLIENT', b'SETNAME', {'connect_timeout': 'auto'}),
+    ('leat_register', b'', {'command_timeout': f'{2 * LEASE_S:.0f}s'})])
+def test_a_return_without_an_answer(daemon, queue, durable, proxy, through_proxy, heartbeats, name, holding, keys):
     """After an outage, a command by which one worker returns is lost, and it may wait for the answer for longer
     than the lease. It returns with the others."""
-    daemon({'redis': {**through_proxy['redis'], key: f'{2 * LEASE_S:.0f}s'}}).wait_ready()
+    daemon({'redis': {**through_proxy['redis'], **keys}}).wait_ready()
     daemon().wait_ready()
     tids = queue.add(*[{'command': heartbeats.task(60)}] * 2)
     heartbeats.wait_runs(2)

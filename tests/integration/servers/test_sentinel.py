@@ -1,6 +1,4 @@
 """[redis] sentinels: real sentinels over real masters and replicas."""
-import socket
-
 import pytest
 
 from harness.daemon import merged
@@ -193,16 +191,6 @@ def test_no_sentinel(daemon, leat, servers, base_config):
     assert failed.returncode == 69 and sentinel.address in failed.stderr
     sentinel.revive()
     worker.wait_log(REGISTERED)
-
-
-def test_a_silent_sentinel(daemon, base_config):
-    """If nobody answers, a worker asks again within half a lease, however long connect_timeout is."""
-    with socket.create_server(('127.0.0.1', 0)) as silent:
-        sentinel = f'127.0.0.1:{silent.getsockname()[1]}'
-        base_config.update(merged(base_config, {
-            'redis': {'sentinels': sentinel, 'master': replicated.NAME, 'connect_timeout': '60s'},
-            'queue': {'lease': '2s'}, 'task': {'kill_grace': '100ms'}}))
-        daemon().wait_log('no answer in time')
 
 
 def test_doctor_names_a_master_that_needs_no_replica(leat, watched, base_config):
