@@ -146,7 +146,7 @@ static enum group_left left_of(pid_t leader, const struct group_orphans *orphans
 
 bool group_is_alive(pid_t leader, const struct group_orphans *orphans)
 {
-    const struct search search = {.leader = leader};
+    const struct search search = {.leader = leader, .orphans = orphans};
     pid_t last;
     enum group_left left = left_of(leader, orphans, false);
     return left == GROUP_STRAYS ? count_processes(is_member, &search, &last) > 0
