@@ -13,6 +13,7 @@
 #include "base/escape.h"
 #include "base/uninitialized.h"
 #include "base/units.h"
+#include "queue/entry_id.h"
 #include "queue/shared/limits.h"
 #include "queue/shared/task_fields.h"
 #include "queue/task_bounds.h"
@@ -23,34 +24,17 @@
 /* Positions in a task of leat_claim's reply. */
 enum { TOKEN, TID, ATTEMPT, CRASHES, FENCE, ENQUEUED, FIELDS, PARTS };
 
-/* Returns what follows a number of 64 bits, or NULL if there is none. */
-static const char *skip_number(const char *text)
-{
-    char *end;
-    if (*text < '0' || *text > '9') {
-        return NULL;
-    }
-    errno = 0;
-    (void)strtoull(text, &end, 10);
-    return errno ? NULL : end;
-}
-
-static bool is_id(const char *text)
-{
-    const char *rest = skip_number(text);
-    rest = rest && *rest == '-' ? skip_number(rest + 1) : NULL;
-    return rest && *rest == '\0';
-}
-
 bool task_is_id(const redisReply *value)
 {
-    return value_is_text(value) && is_id(value->str);
+    struct entry_id id;
+    return value_is_text(value) && entry_parse(value->str, &id);
 }
 
 bool task_is_token(const redisReply *value)
 {
+    struct entry_id id;
     return value_is_text(value) && (value->str[0] == 's' || value->str[0] == 'g') &&
-           is_id(value->str + 1);
+           entry_parse(value->str + 1, &id);
 }
 
 static bool is_count(const redisReply *value)

@@ -9,11 +9,11 @@
 #include <stdint.h>
 
 #include "cli/lib/cli.h"
-#include "cli/lib/entry_id.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/row_filter.h"
 #include "cli/lib/table.h"
 #include "cli/show/show.h"
+#include "queue/entry_id.h"
 
 struct dead_options {
     char **ids; /* of tasks or of dead letters' entries, or labels; none: the filters choose */

@@ -13,9 +13,9 @@
 #include "cli/enqueue/import.h"
 #include "cli/enqueue/replica_wait.h"
 #include "cli/lib/audit.h"
-#include "cli/lib/entry_id.h"
 #include "cli/lib/output.h"
 #include "queue/calls.h"
+#include "queue/entry_id.h"
 #include "redis/error.h"
 #include "view/reply_fields.h"
 

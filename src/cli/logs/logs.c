@@ -16,7 +16,6 @@
 #include <hiredis/hiredis.h>
 
 #include "base/clock.h"
-#include "cli/lib/entry_id.h"
 #include "cli/lib/rows.h"
 #include "cli/lib/text.h"
 #include "cli/show/ended.h"
@@ -26,6 +25,7 @@
 #include "cli/show/show.h"
 #include "config/file/service.h"
 #include "config/types/outputs.h"
+#include "queue/entry_id.h"
 #include "queue/result_streams.h"
 #include "view/reply_fields.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/lib/entry_id.h"
 #include "cli/show/expand_id.h"
+#include "queue/entry_id.h"
 #include "view/reply_fields.h"
 
 #define ENDED_EXPANDED 1000

@@ -7,12 +7,12 @@
 
 #include <hiredis/hiredis.h>
 
-#include "cli/lib/entry_id.h"
 #include "cli/lib/rows.h"
 #include "cli/show/ended.h"
 #include "cli/show/expand_id.h"
 #include "cli/show/show.h"
 #include "queue/calls.h"
+#include "queue/entry_id.h"
 #include "view/reply_fields.h"
 #include "view/task_view.h"
 

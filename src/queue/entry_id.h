@@ -1,8 +1,8 @@
 /*
  * Ids of stream entries: MS-NUMBER. Later entries have higher ids.
  */
-#ifndef LEAT_CLI_LIB_ENTRY_ID_H
-#define LEAT_CLI_LIB_ENTRY_ID_H
+#ifndef LEAT_QUEUE_ENTRY_ID_H
+#define LEAT_QUEUE_ENTRY_ID_H
 
 #include <stdbool.h>
 #include <stddef.h>

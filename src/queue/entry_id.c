@@ -1,7 +1,7 @@
 /*
  * Ids of stream entries, parsed and compared.
  */
-#include "cli/lib/entry_id.h"
+#include "queue/entry_id.h"
 
 #include <errno.h>
 #include <stdio.h>
