@@ -177,13 +177,13 @@ def test_life_of_the_package(machine):
         machine.run("systemctl", "enable", "--quiet", "--now", "leat-board")
         wait_until(machine.path("/var/lib/leat-board/token").exists, 60, machine.tail)
     machine.run("debconf-set-selections", input="leat leat/purge_data boolean true\n")
-    # the rest is removed although one folder cannot be
-    busy = f"/var/lib/leat-{QUEUE}/busy"
+    # everything else is removed although one folder cannot be
+    busy = "/var/log/leat/busy"
     machine.run("mkdir", busy)
     machine.run("mount", "-t", "tmpfs", "tmpfs", busy)
     said = dpkg(machine, "-P", "leat", "leat-board")
-    assert f"leat: kept: /var/lib/leat-{QUEUE}\n" in said
-    assert left(machine) == {f"/var/lib/leat-{QUEUE}"}
+    assert "leat: kept: /var/log/leat\n" in said
+    assert left(machine) == {"/var/log/leat"}
     machine.run("umount", busy)
     assert "leatd@" not in machine.run("systemctl", "list-unit-files", "--no-legend").stdout
 
