@@ -70,8 +70,9 @@ json_t *ring_json(const struct ring *ring, int64_t now_ms)
     for (size_t value = 0; value < RING_VALUES; value++) {
         json_t *list = json_array();
         for (int64_t i = RING_POINTS - 1; i >= 0; i--) {
-            const struct ring_point *point = &ring->points[(ring->last - i) % RING_POINTS];
-            output_push(&list, ring->last > i ? value_json(point, value) : json_null());
+            int64_t at = ring->last - i;
+            output_push(&list,
+                        at > 0 ? value_json(&ring->points[at % RING_POINTS], value) : json_null());
         }
         output_put(&object, names[value], list);
     }
