@@ -390,11 +390,15 @@ def test_a_worker_that_requires_signatures(init, daemon, config, client, folder)
     assert denied(client, 'worker') == [] and worker.running()
 
 
+def rights_for_lists():
+    """The selector that the file names for [intake], and what Redis needs to notify leatd."""
+    return re.search(r'one more selector.*?^# +(\(.*?\))$.*?^# +(\+subscribe .*?)$', acl_text(), re.S | re.M).groups()
+
+
 def test_the_optional_rights_for_lists(init, daemon, config, client):
     """With the rights that the file names for [intake], a worker takes items from lists, and Redis notifies it."""
     assert init().returncode == 0
-    selector, notices = re.search(r'one more selector.*?^# +(\(.*?\))$.*?^# +(\+subscribe .*?)$', acl_text(),
-                                  re.S | re.M).groups()
+    selector, notices = rights_for_lists()
     client.execute_command('ACL', 'SETUSER', 'emails-worker', selector, *notices.split(), '+scan')
     intake = {'lists': 'work', 'prefix': 'work:', 'field': 'command', 'scan': '300ms'}
     worker = daemon(config('worker', intake=intake)).wait_ready()
@@ -407,6 +411,15 @@ def test_the_optional_rights_for_lists(init, daemon, config, client):
     worker.terminate()
     assert worker.wait_exit() == 0
     assert denied(client, 'worker') == [] and 'does not notify' not in worker.log()
+
+
+def test_the_manual_names_the_rights_for_lists():
+    """leatd(8) names the commands of the file, but for those that a worker has for the stream."""
+    manual = (ROOT / 'src/daemon/leatd.8').read_text()
+    named = re.search(r'right to use the keys of the lists, these commands:\n\.Ql (.*)', manual).group(1).split()
+    granted = ' '.join(rights_for_lists()).strip('(').replace(')', '').split()
+    wanted = {word for word in granted if word[0] == '+'} - {'+fcall', '+xadd'} | {'+scan'}
+    assert set(named) == wanted
 
 
 @pytest.mark.parametrize('fill, rights', [
