@@ -570,3 +570,15 @@ def test_expires_without_a_worker_that_could_start_it(start, daemon, queue, why)
     [(_, letter)] = queue.letters()
     assert letter['leat.cause'] == b'expired' and queue.counter('expired') == 1
     assert 'expired' in run.error
+
+
+def test_expires_before_a_retry(start, daemon, queue, wait_until):
+    """The same of a task that has failed once and waits for its retry, while no worker runs."""
+    worker = daemon({'retry': {'base': '10m', 'cap': '10m'}}).wait_ready()
+    began = time.monotonic()
+    run = start('run', '--max-attempts', '2', '--expires', '3s', 'sleep 1; false')
+    wait_until(lambda: 'retrying in' in run.error and queue.counter('retried') == 1, 20)
+    worker.terminate()
+    assert run.ended() == FAILED and 3 <= time.monotonic() - began < 40
+    [(_, letter)] = queue.letters()
+    assert (letter['leat.cause'], letter['leat.attempts']) == (b'expired', b'1')
