@@ -6,6 +6,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "base/hash_slot.h"
 #include "cli/enqueue/draft.h"
 #include "cli/enqueue/import.h"
 #include "cli/enqueue/replica_wait.h"
@@ -52,8 +53,8 @@ static const char help[] =
     "  1   a KEY does not exist\n"
     "  2   success, but on fewer replicas than [redis] wait_replicas\n"
     "  64  wrong usage\n"
-    "  65  a KEY is of another type or belongs to the queue, and nothing was moved;\n"
-    "      or a task of FILE was refused\n"
+    "  65  a KEY is of another type, belongs to the queue, or is in another hash slot,\n"
+    "      and nothing was moved; or a task of FILE was refused\n"
     "  66  FILE cannot be read\n"
     "  69  Redis cannot be reached\n"
     "  74  the output cannot be written\n"
@@ -110,6 +111,14 @@ static int take_type(struct import *import, struct source *source, const char *t
     }
     if (is_own_key(import->cli, source->key.data)) {
         cli_error("cannot import %s: it belongs to the queue itself", source->key.data);
+        return EX_DATAERR;
+    }
+    if (import->cli->config->redis.cluster &&
+        hash_slot_of(source->key.data) != hash_slot_of(import->cli->queue.keys[QUEUE_KEY_STREAM])) {
+        cli_error(
+            "cannot import %s: it is in another hash slot of the Cluster than the queue; copy "
+            "it to a key with the same {tag}",
+            source->key.data);
         return EX_DATAERR;
     }
     if (!source->kind) {

@@ -88,6 +88,19 @@ def test_tasks_go_to_queues_of_their_hash_slot(leat, cluster, folder, base_confi
         moved.stdout.split()[3]]
 
 
+def test_items_are_imported_from_their_hash_slot_only(leat, cluster):
+    """leat import refuses a key of another hash slot before it moves anything from another one."""
+    near, far = (cluster.owner(cluster.slot(key)) for key in ('{emails}old', 'far'))
+    assert leat('init').returncode == 0
+    near.ask('RPUSH', '{emails}old', 'true')
+    far.ask('RPUSH', 'far', 'true')
+    refused = leat('import', '--field', 'command', '{emails}old', 'far')
+    assert refused.returncode == 65 and 'cannot import far: it is in another hash slot' in refused.stderr
+    assert near.ask('LLEN', '{emails}old') == far.ask('LLEN', 'far') == 1
+    assert leat('import', '--field', 'command', '{emails}old').returncode == 0
+    assert near.ask('LLEN', '{emails}old') == 0
+
+
 def test_the_users_of_the_acl_file(leat, cluster, base_config):
     """With +cluster|nodes and +role, as the file says, its users for leat init and for leat enqueue reach a
     Cluster."""
