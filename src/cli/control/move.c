@@ -21,7 +21,7 @@ static const char move_help[] =
     "Options:\n"
     "  --lane NAME  move the tasks to this lane; '' for none\n"
     "  --to QUEUE   move the tasks to this queue of the same Redis; in a Cluster, its\n"
-    "               name must have the same {tag}\n"
+    "               stream must have the same {tag}\n"
     "  --json       print one JSON object per line: id, state, tid, worker\n"
     "  -q, -c, -h   see leat --help\n"
     "\n"
@@ -96,9 +96,10 @@ static int load_other(struct cli *cli, const char *name, struct cli *other)
         return status;
     }
     if (!is_same_server(cli->config, other->config)) {
-        cli_error("cannot move tasks to %s: it is in another Redis or database; use leat export "
-                  "and leat import",
-                  name);
+        cli_error(
+            "cannot move tasks to %s: its configuration names another Redis or database; if "
+            "it is the same, write the same address, otherwise use leat export and leat import",
+            name);
         return EX_CONFIG;
     }
     if (cli->config->redis.cluster && hash_slot_of(cli->queue.keys[QUEUE_KEY_STREAM]) !=

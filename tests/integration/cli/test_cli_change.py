@@ -96,7 +96,7 @@ def test_queues_that_tasks_cannot_go_to(run, queue, other, folder, base_config):
     for name, status, why in (('emails', EX_USAGE, 'emails is the queue that the tasks are in'),
                               ('mail', EX_CONFIG, 'did you mean mails?'),
                               ('fresh', EX_DATAERR, 'there is no queue fresh yet'),
-                              ('far', EX_CONFIG, 'in another Redis or database; use leat export')):
+                              ('far', EX_CONFIG, 'far: its configuration names another Redis or database')):
         out, err, code = run('move', '--to', name, tid)
         assert code == status and why in err and 'moved' not in out
     other.conf_set('max_length', 1)
