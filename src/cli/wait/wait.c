@@ -46,7 +46,7 @@ static const char help[] =
     "  66  stdin cannot be read\n"
     "  69  Redis cannot be reached\n"
     "  74  the output cannot be written\n"
-    "  75  not all tasks ended within --timeout\n"
+    "  75  not all tasks ended within --timeout, or Redis is busy at the start\n"
     "  77  Redis denied access\n"
     "  78  the configuration is wrong\n";
 

@@ -297,6 +297,9 @@ int wait_all(struct cli *cli, const struct wait_options *options)
     };
     int status = cli_connect(cli);
 
+    if (status != EX_OK) {
+        return status;
+    }
     while (status == EX_OK && follow(&watch)) {
         clear_line(&watch);
         status = watch.retry.status;

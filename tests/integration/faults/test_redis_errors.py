@@ -384,6 +384,13 @@ def test_foreign_key_at_start(daemon, queue, client, name):
     assert client.get(key) == b'theirs' and client.keys('*') == [key.encode()]
 
 
+def test_leat_wait_while_redis_is_busy(faults, leat):
+    """leat wait --all fails like all commands if Redis is busy at the start, and knows nothing of the queue."""
+    with faults.busy_script():
+        done = leat('wait', '--all')
+    assert done.returncode == os.EX_TEMPFAIL and 'BUSY' in done.stderr and 'not empty' not in done.stderr
+
+
 @pytest.mark.parametrize('state', ['killed', 'loading', 'replica', 'busy_script', 'no_replicas'])
 def test_redis_not_ready_at_start(daemon, faults, heartbeats, redis_server, late, state):
     """If Redis is away or not ready at the start, the daemon waits, says so, and starts by itself."""
