@@ -151,8 +151,9 @@ static const struct {
     [REDIS_ERROR_NO_LOAD] = {"load-denied",
                              "run leat init as an administrator and set [queue] load_library = "
                              "never, or allow this user to load functions"},
-    [REDIS_ERROR_NO_GROUP] = {"no-group",
-                              "the stream or its group was deleted; a worker recreates it"},
+    [REDIS_ERROR_NO_GROUP] =
+        {"no-group", "the stream or its group was deleted, or its hash slot moves; a worker "
+                     "finds or recreates it"},
     [REDIS_ERROR_NO_LIBRARY] = {"no-library",
                                 "load the function library: run leat init as an administrator, or "
                                 "start a worker with load_library = auto"},

@@ -164,6 +164,9 @@ static void explains_messages(void **state)
     assert_explained("WRONGTYPE q is a string, but leat needs a stream", 400,
                      "WRONGTYPE q is a string, but leat needs a stream; give the queue another "
                      "name, or set stream in [queue]");
+    assert_explained("UNBLOCKED the stream key no longer exists", 400,
+                     "UNBLOCKED the stream key no longer exists; the stream or its group was "
+                     "deleted, or its hash slot moves; a worker finds or recreates it");
     assert_explained("ERR odd", 400, "odd; see the message and the log of Redis");
     assert_explained("ERR odd", 8, "odd; se");
 }
