@@ -392,7 +392,8 @@ def test_a_worker_that_requires_signatures(init, daemon, config, client, folder)
 
 def rights_for_lists():
     """The selector that the file names for [intake], and what Redis needs to notify leatd."""
-    return re.search(r'one more selector.*?^# +(\(.*?\))$.*?^# +(\+subscribe .*?)$', acl_text(), re.S | re.M).groups()
+    return re.search(r'one more selector.*?^# +(\(.*?\))$.*?^# +(\+subscribe .*?)$', acl_text(),
+                     re.S | re.M).groups()
 
 
 def test_the_optional_rights_for_lists(init, daemon, config, client):
