@@ -250,9 +250,12 @@ int queue_register_read(const redisReply *reply, struct queue_renew_reply *out)
     out->wakeup_id = value_text_at(reply, 6);
     out->settings = value_at(reply, 7);
     if (flag_at(reply, 5, &out->more) || !out->wakeup_id || !value_are_texts(out->settings) ||
-        out->settings->elements % 2 ||
-        (reply->elements > 8 && value_number_at(reply, 8, &out->joined))) {
+        out->settings->elements % 2) {
         return value_malformed();
+    }
+    /* an older library sends none; one that was written by hand must not keep workers away */
+    if (value_number_at(reply, 8, &out->joined)) {
+        out->joined = 0;
     }
     out->followed = reply->elements > 9 ? value_at(reply, 9) : NULL;
     return out->followed && !value_are_texts(out->followed) ? value_malformed() : 0;

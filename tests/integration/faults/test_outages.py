@@ -7,6 +7,7 @@ import pytest
 from harness import processes
 from harness.polling import wait_until
 from harness.short_leases import LEASE_S, SCAN_S, assert_apart, boot_s, pass_time, wait_blocked, wait_empty
+from harness.tasks import wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('short_leases')
 
@@ -210,6 +211,21 @@ def told(queue, worker, name):
 
 def wait_heard(queue, worker):
     wait_until(lambda: told(queue, worker, 'joined') == int(queue.redis.hget(queue.stats, 'joined')))
+
+
+@pytest.mark.parametrize('number', ['1e20', '99999999999999999999', '0x7fffffffffffffff'])
+def test_a_number_of_the_newest_worker_that_was_written_by_hand(daemon, queue, base_config, number):
+    """It keeps no worker away, neither one that returns nor a new one."""
+    one = daemon(base_config).wait_ready()
+    queue.redis.hset(queue.stats, 'joined', number)
+    queue.redis.client_kill_filter(_type='normal', skipme=True)
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 1)
+    one.terminate()
+    one.wait_exit()
+    daemon(base_config).wait_ready()
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 2)
 
 
 def comes_back(queue, redis_server):

@@ -268,6 +268,13 @@ static void reads_renewals(void **state)
     assert_true(out.joined == 1795413210228808);
     freeReplyObject(reply);
 
+    /* somebody has written another text: it is unknown, and keeps no worker away */
+    reply = RESP("*9\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n:0\r\n$3\r\n8-1\r\n*0\r\n"
+                 "$21\r\n100000000000000000000\r\n");
+    assert_int_equal(queue_register_read(reply, &out), 0);
+    assert_int_equal(out.joined, 0);
+    freeReplyObject(reply);
+
     static const char *const wrong[] = {
         "*6\r\n:1\r\n$1\r\n5\r\n:60000\r\n*1\r\n:1\r\n*0\r\n:0\r\n",
         "*5\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n",
