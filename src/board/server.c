@@ -354,12 +354,16 @@ static bool has_token(const struct server *server, struct MHD_Connection *connec
 }
 
 /* Called before the parameters are parsed. If a connection's memory has no room for them,
- * microhttpd gives no answer until its time is over. */
+ * microhttpd gives no answer until its time is over. No path has to be encoded, and a web server in
+ * front that restricts paths must not see another one than the board. */
 static void *on_uri(void *context, const char *uri, struct MHD_Connection *connection)
 {
-    static const char answer[] = "HTTP/1.1 414 URI Too Long\r\nContent-Type: text/plain\r\n"
-                                 "Content-Length: 24\r\nConnection: close\r\n\r\n"
-                                 "the address is too long\n";
+    static const char too_long[] = "HTTP/1.1 414 URI Too Long\r\nContent-Type: text/plain\r\n"
+                                   "Content-Length: 24\r\nConnection: close\r\n\r\n"
+                                   "the address is too long\n",
+                      encoded[] = "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\n"
+                                  "Content-Length: 10\r\nConnection: close\r\n\r\n"
+                                  "not found\n";
     size_t parameters = 1;
 
     (void)context;
@@ -367,7 +371,9 @@ static void *on_uri(void *context, const char *uri, struct MHD_Connection *conne
         parameters++;
     }
     if (uri && (parameters > MOST_PARAMETERS || strlen(uri) > MOST_URI)) {
-        visitors_refuse(connection, answer);
+        visitors_refuse(connection, too_long);
+    } else if (uri && memchr(uri, '%', strcspn(uri, "?"))) {
+        visitors_refuse(connection, encoded);
     }
     return NULL; /* the request has no state yet */
 }

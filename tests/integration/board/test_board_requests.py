@@ -279,6 +279,14 @@ def test_too_many_parameters(running, query):
     assert running.request('/?' + 'a' * 7000).status == 200
 
 
+@pytest.mark.parametrize('path', ['/%61pi/queues', '/api%2fqueues', '/metrics%00', '/api/queues%00x', '/healthz%00', '/%'])
+def test_an_encoded_path(running, path):
+    """A web server in front may restrict paths, and not decode all that the board would decode. Parameters are
+    decoded."""
+    assert running.request(path).status == running.request(path + '?a=%20').status == 404
+    assert running.request('/api/queue?queue=%65mails').status in (200, 429)
+
+
 def test_parameters(running):
     """A queue that is not shown, and a question without its text or with too long a one, are refused."""
     for path, status in (('/api/queue', 404), ('/api/queue?queue=x', 404), ('/api/queue?queue=..%2femails', 404),
