@@ -8,16 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_DIGITS 20 /* of a number of 64 bits; Redis refuses texts that are much longer */
+
 static bool parse_number(const char **text, uint64_t *number)
 {
-    char *end;
+    size_t digits = strspn(*text, "0123456789");
 
-    if (**text < '0' || **text > '9') {
+    if (digits == 0 || digits > MOST_DIGITS) {
         return false;
     }
     errno = 0;
-    *number = strtoull(*text, &end, 10);
-    *text = end;
+    *number = strtoull(*text, NULL, 10);
+    *text += digits;
     return errno == 0;
 }
 

@@ -132,6 +132,10 @@ static void decodes_nothing_of_another_form(void **state)
         /* what is no token */
         FORM("*7\r\n$0\r\n\r\n$3\r\n4-0\r\n:2\r\n:1\r\n:3\r\n$1\r\n1\r\n*0\r\n"),
         FORM("*7\r\n$3\r\n5-1\r\n$3\r\n4-0\r\n:2\r\n:1\r\n:3\r\n$1\r\n1\r\n*0\r\n"),
+        FORM("*7\r\n$24\r\ns000000000000000000005-1\r\n$3\r\n4-0\r\n:2\r\n:1\r\n:3\r\n$1\r\n1\r\n"
+             "*0\r\n"),
+        FORM("*7\r\n$24\r\ns5-000000000000000000001\r\n$3\r\n4-0\r\n:2\r\n:1\r\n:3\r\n$1\r\n1\r\n"
+             "*0\r\n"),
         FORM("*7\r\n$4\r\ns5-1\r\n$3\r\n4-0\r\n:2\r\n:1\r\n:3\r\n$1\r\n1\r\n$1\r\nx\r\n"),
     };
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
