@@ -279,7 +279,8 @@ def test_too_many_parameters(running, query):
     assert running.request('/?' + 'a' * 7000).status == 200
 
 
-@pytest.mark.parametrize('path', ['/%61pi/queues', '/api%2fqueues', '/metrics%00', '/api/queues%00x', '/healthz%00', '/%'])
+@pytest.mark.parametrize('path', [
+    '/%61pi/queues', '/api%2fqueues', '/metrics%00', '/api/queues%00x', '/healthz%00', '/%'])
 def test_an_encoded_path(running, path):
     """A web server in front may restrict paths, and not decode all that the board would decode. Parameters are
     decoded."""
