@@ -166,7 +166,7 @@ end
 -- after the dead letter that was handed out last.
 local function create_hook_group(q)
   local last = redis.call('HGET', q[STATS], 'told_id')
-  redis.call('XGROUP', 'CREATE', q[DEAD], TELLERS, last or '$', 'MKSTREAM')
+  redis.call('XGROUP', 'CREATE', q[DEAD], TELLERS, last and is_entry_id(last) and last or '$', 'MKSTREAM')
   for _, info in ipairs(redis.call('XINFO', 'GROUPS', q[DEAD])) do
     if info[2] == TELLERS then
       redis.call('HSET', q[STATS], 'told_id', info[8])

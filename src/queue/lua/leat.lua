@@ -26,7 +26,7 @@
 -- refused write is undone. If Redis dies in the middle of a call, neither its file nor its replicas have a part of
 -- the call.
 
-local VERSION = 14 -- increase it with each change of the library: workers replace an older one, never a newer one
+local VERSION = 15 -- increase it with each change of the library: workers replace an older one, never a newer one
 
 -- The keys, in the order of every call. Producers' functions take the first PRODUCER_KEYS, the others all of them.
 local STREAM, BELL, WAITING, DELAYED, NAMES, CONF, STATS, LANES, LANED = 1, 2, 3, 4, 5, 6, 7, 8, 9

@@ -130,10 +130,11 @@ function leat.note_outage(q, lease, told, told_lease)
     redis.call('HSET', q[STATS], SERVER, server)
   end
   local stopped = lasts and outage.starts ~= NOW and not other
-  local joined = stopped and outage.joined or number_or(v[4], 0)
+  local newest = natural(v[4]) or 0
+  local joined = stopped and outage.joined or newest
   local starts = told and (told > 0 and ALL_BACK or NOT_YET) or NOW
   if told and told > joined then
-    redis.call('HSET', q[STATS], JOINED, str(math.max(told, number_or(v[4], 0))))
+    redis.call('HSET', q[STATS], JOINED, str(math.max(told, newest)))
     starts = has_lost_all(q, v[2]) and ALL_BACK or AT_END
   end
   q.has_forgotten = other or stopped or starts == AT_END or nil
@@ -178,16 +179,21 @@ function leat.takeover_waits(q)
   return math.min(parse(v[2]).until_ms, q.now + span)
 end
 
--- A worker has come that Redis does not know. All workers learn its number.
-function leat.has_joined(q)
-  local joined = math.max(q.now_us, number_or(redis.call('HGET', q[STATS], JOINED), 0) + 1)
-  redis.call('HSET', q[STATS], JOINED, str(joined))
-  leat.wake_workers(q, 'joined ' .. str(joined))
+-- The number of the newest worker; 0 if it is unknown.
+local function newest(q)
+  return natural(redis.call('HGET', q[STATS], JOINED)) or 0
 end
 
--- The number of the newest worker, as text.
+-- The same as text.
 function leat.newest(q)
-  return redis.call('HGET', q[STATS], JOINED) or '0'
+  return str(newest(q))
+end
+
+-- A worker has come that Redis does not know. All workers learn its number.
+function leat.has_joined(q)
+  local joined = math.max(q.now_us, newest(q) + 1)
+  redis.call('HSET', q[STATS], JOINED, str(joined))
+  leat.wake_workers(q, 'joined ' .. str(joined))
 end
 
 -- A worker has renewed or registered.

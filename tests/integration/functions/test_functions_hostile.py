@@ -135,6 +135,32 @@ def test_counters_that_are_no_numbers(queue, value):
     assert Doctor(queue).look() == []
 
 
+@pytest.mark.parametrize('value', ['1e20', '99999999999999999999', '0x7fffffffffffffff', 'inf', 'x', '-5'])
+def test_a_number_of_the_newest_worker_that_is_none(queue, value):
+    """Workers that return learn no such number, and the next new worker gets a true one."""
+    queue.register('w1')
+    queue.redis.hset(queue.stats, 'joined', value)
+    assert queue.register('w1')['joined'] == 0
+    queue.gate('paused', True)
+    assert queue.entries('bell')[-1][1][3] == b'0'
+    before = queue.now()
+    assert before * 1000 <= queue.register('w2')['joined'] == queue.register('w1')['joined'] < 2 ** 53
+
+
+@pytest.mark.parametrize('value', ['x', '', '1e20', '99999999999999999999-1', '5-99999999999999999999', '-1-1'])
+def test_a_last_letter_of_the_hook_that_is_none(queue, value):
+    """The dead-letter hook goes on after it has lost its group."""
+    queue.tell()
+    queue.redis.hset(queue.stats, 'told_id', value)
+    queue.redis.delete(queue.dead)
+    assert queue.tell() == ([], [])
+    queue.register('w1')
+    queue.add({'command': 'x'})
+    queue.finish('w1', queue.begin('w1')[0], 'dead', cause='exit')
+    [letter], _ = queue.tell()
+    assert letter['tid'] == queue.letters()[0][1]['leat.tid'].decode()
+
+
 def test_records_that_were_changed(queue):
     """A record with values that leat does not write counts as none: it ends no renewal, scan or sweep."""
     queue.register('w1')
