@@ -187,10 +187,10 @@ def test_the_length_limit_refuses_whole_calls(queue):
     queue.add({'command': 'd'})
 
 
-def test_a_payload_of_64_mib(queue):
-    """A payload of 64 MiB passes through claim, retry, dead letter and back unchanged. The first claim after a
+def test_a_payload_of_16_mib(queue):
+    """A payload of 16 MiB passes through claim, retry, dead letter and back unchanged. The first claim after a
     retry makes it ready, and the next one reads it."""
-    payload = bytes(range(256)) * (64 * MIB // 256)
+    payload = bytes(range(256)) * (16 * MIB // 256)
     queue.add({'command': 'cat', 'payload': payload})
     queue.finish('w1', queue.begin('w1')[0], 'retry')
     assert queue.begin('w1') == []
