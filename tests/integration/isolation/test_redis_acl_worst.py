@@ -198,6 +198,15 @@ def stops_a_lane(mine, queue):
     assert queue.begin('w1') == []
 
 
+def stops_a_lane_with_a_rate(mine, queue):
+    queue.redis.hset(queue.conf, 'lane:a', '1, -, 1000/s')
+    mine.zadd(queue.delayed, {'l:a': FAR_MS})
+    queue.add(*[{'command': 'good', 'lane': 'a'}] * 3)  # the lane was empty: the first one does not wait in it
+    assert len(queue.begin('w1', 9)) == 1
+    queue.add({'command': 'good', 'lane': 'a'})
+    assert queue.scan('w1', 9)[1] == []
+
+
 def takes_names(mine, queue):
     mine.hset(queue.names, 'u:key', '5-5')
     assert queue.enqueue({'command': 'good', 'unique': 'key'}) == [('exists', '5-5')]
@@ -329,6 +338,7 @@ WORST = {
         'destroy a waiting task whose id it knows: HSET': destroys_a_waiting_task,
         'delay a waiting task for ever: ZADD': delays_for_ever,
         'stop a lane that has max_running: HINCRBY': stops_a_lane,
+        'stop a lane that has a rate: ZADD': stops_a_lane_with_a_rate,
         'take unique keys and ids from others: HSET': takes_names,
         'keep the tasks of lost workers from others: HSET': keeps_tasks_of_lost_workers,
         'run a task whose id it knows twice at once: HSET': runs_a_task_twice,
