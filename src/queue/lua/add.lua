@@ -46,7 +46,7 @@ local function due_of(q, delay, at, index)
     local ms = duration_ms(delay)
     return ms and q.now + ms or refuse(index, 'delay: not a duration: ' .. shown(delay) .. DURATION_HINT)
   elseif at then
-    local ms = #at <= LONG_VALUE and at:match('^%d+%.?%d*$') and math.floor(tonumber(at))
+    local ms = short(at):match('^%d+%.?%d*$') and math.floor(tonumber(at))
     if not ms or ms > q.now + CENTURY_MS then
       refuse(index, 'at: not a unix time in ms, at most 100 years ahead: ' .. shown(at))
     elseif ms > 0 and ms < SECONDS_BELOW then

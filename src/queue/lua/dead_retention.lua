@@ -36,7 +36,8 @@ local function unfit_range(q)
   local v = redis.call('HMGET', q[STATS], 'unfit_first', 'unfit_next')
   local first, following = natural(v[1]) or 0, natural(v[2]) or 0
   if first ~= following
-    and (first > following or redis.call('HEXISTS', q[NAMES], 'r:' .. str(following - 1)) == 0) then
+    and (first > following or following - first > redis.call('HLEN', q[NAMES])
+      or redis.call('HEXISTS', q[NAMES], 'r:' .. str(following - 1)) == 0) then
     -- Someone has changed these numbers by hand.
     first, following = 0, 0
     redis.call('HSET', q[STATS], 'unfit_first', '0', 'unfit_next', '0')

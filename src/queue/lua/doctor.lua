@@ -291,7 +291,7 @@ local function check_unique(q, name, value)
   if until_ms then
     return not redis.call('ZSCORE', q[DELAYED], name) and 'refused after a success, but never freed' or nil
   end
-  local tid, token = value:match('^(%S+) ?(%S*)$')
+  local tid, token = short(value):match('^(%S+) ?(%S*)$')
   if not tid or not is_tid(tid) then
     return 'its holder does not exist'
   end

@@ -14,6 +14,7 @@ local MARKS = 'h:' -- in stats
 local STEPS = 8 -- from one mark to the next until there are as many tasks as conf says
 local LEAST_STEP = 16 -- successes from one mark to the next
 local MOST_MARKS = STEPS + 2
+local MARK_SIZE = 64 -- bytes at most, with a blank
 
 local ITEMS = {
   'tid', 'outcome', 'cause', 'status', 'reason', 'worker', 'attempts', 'enqueued_ms', 'waited_ms', 'begun_ms',
@@ -58,6 +59,9 @@ local function mark(q, most, tasks, total, id)
     return
   end
   local former, marks, oldest = redis.call('HGET', q[STATS], MARKS) or '', {}, nil
+  if #former > MOST_MARKS * MARK_SIZE then
+    former = '' -- written by hand, and the search takes the square of its length
+  end
   for before, from in (str(math.max(total - tasks, 0)) .. ' ' .. id .. ' ' .. former):gmatch('(%d+) (%d+%-%d+)') do
     marks[#marks + 1] = before .. ' ' .. from
     oldest = before + 0 <= total - most and from
@@ -131,7 +135,7 @@ end
 -- that entry, which may be gone meanwhile, were listed before. Entries have any number of tasks, so it reads a few at a
 -- time.
 function leat.list_done(q, cursor, limit, rows)
-  local way, from, listed = cursor:match('^(%a)(%S*) ?(%d*)$')
+  local way, from, listed = short(cursor):match('^(%a)(%S*) ?(%d*)$')
   local is_up, skip, size = way == 'a', number_or(listed, 0), PAGE
   local found, wanted
   limit = math.min(limit, 2 * PAGE)

@@ -156,6 +156,11 @@ local function natural(text)
   return number and number < EXACT and number or nil
 end
 
+-- The text, or '' if it is longer than what leat writes. Some patterns take the square of a text's length to search it.
+local function short(text)
+  return text and #text <= LONG_VALUE and text or ''
+end
+
 -- Whether the text has the form of a tid. Ids of Redis and of leat have halves of at most 20 digits.
 local function is_tid(text)
   local ms, sequence = text:match('^(%d+)%-(%d+)$')

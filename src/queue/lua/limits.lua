@@ -8,7 +8,7 @@ local PERIODS_US = { s = 1e6, m = 60e6, min = 60e6, h = 3600e6, d = 86400e6 }
 
 -- The µs between two starts at a rate such as '20/s', or nil: no limit.
 function leat.interval_us(text)
-  local number, unit = (text and #text <= LONG_VALUE and text or ''):match('^(%d+%.?%d*)/(%a+)$')
+  local number, unit = short(text):match('^(%d+%.?%d*)/(%a+)$')
   local period = unit and PERIODS_US[unit]
   return period and tonumber(number) > 0 and period / tonumber(number) or nil
 end

@@ -463,7 +463,7 @@ end
 
 -- After the pending entries, the forgotten ones come, and then the deferred ones.
 local function list_running(q, cursor, limit, rows)
-  local start, last = cursor:match('^h(%d+) ?(%S*)$')
+  local start, last = short(cursor):match('^h(%d+) ?(%S*)$')
   if start then
     local following = list_forgotten(q, start, last, rows)
     if following or is_full(q) then
@@ -493,9 +493,10 @@ local function list_waiting(q, cursor, limit, rows)
     if is_full(q) then
       return str(start + (i - 1) / 2)
     end
-    local list = leat.read_waiting(q, page[i])
+    local list = is_tid(page[i]) and leat.read_waiting(q, page[i])
     if list then
       local task = decode('w', list)
+      task.tid = page[i]
       rows[#rows + 1] = listed(q, task, waiting_state(q, task), { 'due_ms', due_of(page[i + 1]) })
     end
   end
@@ -508,7 +509,7 @@ local function list_following(q, cursor, _, rows)
   if redis.call('HLEN', q[WAITING]) == redis.call('ZCARD', q[LANED]) then
     return ''
   end
-  local start, last = cursor:match('^(%d+) ?(%S*)$')
+  local start, last = short(cursor):match('^(%d+) ?(%S*)$')
   local page = redis.call('HSCAN', q[NAMES], str(number_arg(start, 'the cursor')), 'MATCH', 'n:*', 'COUNT', str(CHUNK))
   local tids = {}
   for i = 2, #page[2], 2 do

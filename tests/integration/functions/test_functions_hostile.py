@@ -1,4 +1,5 @@
 """Values of leat's own that someone has written by hand stop only the task that has them."""
+import contextlib
 import time
 
 import pytest
@@ -6,6 +7,7 @@ import redis
 
 from harness.functions.damages import packed
 from harness.functions.doctor import Doctor
+from harness.functions.history import record
 from harness.polling import wait_until
 from harness.queue import text
 
@@ -170,8 +172,8 @@ def test_records_that_were_changed(queue):
            b'mw1\x001 1 1 1-1 s99999999999999999999-1 ',
            b'bw1\x00' + b'9' * 30 + b' 1 1 1-1 - ', b'bw1\x001 ' + b'9' * 400 + b' 1 1-1 - ',
            b'bw1\x001 1 1 1-1 - \x81\xa4lane\x90', b'bw1\x001 1 1 1-1 - \x81\xa4lane\x05']
-    for task, record in zip(tasks, bad):
-        queue.redis.hset(queue.running, task.token, record)
+    for task, damaged in zip(tasks, bad):
+        queue.redis.hset(queue.running, task.token, damaged)
     queue.redis.hset(queue.running, 'x', bad[6])
     assert queue.renew('w1', [task.token for task in tasks])['lost'] == [tasks[3].token]
     queue.scan('w1')
@@ -261,7 +263,45 @@ def test_texts_that_take_long_to_search(queue):
     queue.redis.hset(queue.names, 'u:k', long + ' y z')
     queue.redis.xadd(queue.stream, {'command': 'x', 'unique': 'k', 'lane': 'a'})
     assert len(queue.begin('w1')) == 1
+    Doctor(queue).look()
+    for what, cursor in (('following', '1'), ('running', 'h1'), ('done', 'd1')):
+        with contextlib.suppress(redis.ResponseError):
+            queue.call('list', queue.group, what, cursor * 100000 + '  ', 10)
     assert time.monotonic() - began < 10
+
+
+def test_marks_of_the_history_that_take_long_to_search(queue):
+    """The same of the text that says where the history is to be cut."""
+    queue.register('w1', history=1000)
+    queue.redis.hset(queue.stats, 'h:', '1' * 200000)
+    tids = queue.add(*[{'command': 'x'}] * 130)
+    began = time.monotonic()
+    for _ in tids:
+        queue.finish('w1', queue.begin('w1')[0], history=record('5-5'))
+    assert time.monotonic() - began < 10
+    assert len(queue.redis.hget(queue.stats, 'h:')) < 1000
+
+
+@pytest.mark.parametrize('spoiled', [['a', 'b'], ['leat.tid', 'x', 'command', 'x']])
+def test_a_waiting_task_without_its_id(queue, spoiled):
+    """It is listed, and so are the others."""
+    tids = queue.add({'command': 'x'}, {'command': 'y'}, due='+100000')
+    queue.redis.hset(queue.waiting, tids[0], packed(*spoiled))
+    queue.redis.hset(queue.waiting, 'l:a', packed(*spoiled))
+    queue.redis.zadd(queue.delayed, {'l:a': 1})
+    assert [text(row['tid']) for row in queue.list('waiting')] == tids
+
+
+def test_forged_numbers_of_dead_letters_that_never_ran(queue):
+    """They do not keep the sweep from an end, nor dead letters beyond their number."""
+    queue.register('w1')
+    queue.conf_set('dead_keep_number', 5)
+    queue.redis.hset(queue.stats, mapping={'unfit_first': 0, 'unfit_next': 2 ** 53 - 2})
+    queue.redis.hset(queue.names, f'r:{2 ** 53 - 3}', 'x')
+    for _ in range(20):
+        queue.add({'command': 'x'})
+        queue.finish('w1', queue.begin('w1')[0], 'dead', cause='exit')
+    assert queue.redis.xlen(queue.dead) == 5
 
 
 # ---- ids that producers choose
