@@ -45,7 +45,8 @@ end
 -- Adds the figures of a heartbeat to those of the queue, unless the worker's last heartbeat had them, too: its reply was
 -- lost. Returns the text as it is kept, with the number of the figures in place of them.
 function leat.add_figures(q, text)
-  local packed = text:match('"figures": *(%b{})')
+  local at = text:find('"figures": *{') or 1
+  local packed, following = text:match('^"figures": *(%b{})()', at)
   if not packed then
     return text
   end
@@ -60,7 +61,7 @@ function leat.add_figures(q, text)
       end
     end
   end
-  return (text:gsub('"figures": *%b{}', '"figures":' .. str(number), 1))
+  return text:sub(1, at - 1) .. '"figures":' .. str(number) .. text:sub(following)
 end
 
 -- Notes the totals now and then, so that whoever reads the figures can tell the rate of the last seconds.

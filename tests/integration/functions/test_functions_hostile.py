@@ -267,6 +267,7 @@ def test_texts_that_take_long_to_search(queue):
     for what, cursor in (('following', '1'), ('running', 'h1'), ('done', 'd1')):
         with contextlib.suppress(redis.ResponseError):
             queue.call('list', queue.group, what, cursor * 100000 + '  ', 10)
+    queue.renew('w1', heartbeat='"figures":{' * 100000)
     assert time.monotonic() - began < 10
 
 
