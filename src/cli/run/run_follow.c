@@ -28,7 +28,6 @@
 #define ENTRIES 64            /* per read */
 #define BLOCK_MS 20000        /* of a read: afterwards a dead connection is noticed */
 #define CHECK_MS 60000        /* between checks that the task still exists */
-#define RETURN_MS 100         /* until a task whose attempt has ended is back in the queue, about */
 #define CANCEL_MS 1000        /* between tries to cancel it */
 #define FOLLOW_MS 60000       /* for which its worker is asked for output */
 #define FOLLOW_AGAIN_MS 20000 /* after which it is asked again */
@@ -55,8 +54,6 @@ struct follow {
     int64_t followed_ns; /* time of the next question for output */
     int failed;          /* exit status of a failed write of the watch */
     int64_t expires_ns;  /* if it has not started by then, it has to be checked; INT64_MAX: never */
-    int64_t return_ms;   /* from one check to the next until it is back in the queue; 0: none */
-    bool may_expire;
     struct stall stall;
 };
 
@@ -261,15 +258,6 @@ static void take_data(struct follow *follow, int64_t offset, int number, struct 
     }
 }
 
-/* The task returns to the queue, where it may expire. */
-static void expect_return(struct follow *follow)
-{
-    if (follow->may_expire) {
-        follow->return_ms = RETURN_MS;
-        follow->expires_ns = 0;
-    }
-}
-
 static void report_end(struct follow *follow, const struct redisReply *fields)
 {
     char how[64], wait[MOMENT_SIZE];
@@ -280,11 +268,9 @@ static void report_end(struct follow *follow, const struct redisReply *fields)
     if (bytes_equal(fields_bytes(fields, "ended"), verdict_name(VERDICT_RETRY))) {
         cli_error("task %s: attempt %lld: %s; retrying in %s", follow->tid,
                   (long long)follow->attempt, how, wait);
-        expect_return(follow);
     } else if (bytes_equal(fields_bytes(fields, "ended"), verdict_name(VERDICT_RELEASE))) {
         cli_error("task %s: attempt %lld: %s; it will run again", follow->tid,
                   (long long)follow->attempt, how);
-        expect_return(follow);
     }
 }
 
@@ -304,7 +290,6 @@ static void begin_run(struct follow *follow, int64_t attempt, int64_t fence, str
     follow->fence = fence;
     follow->offset = is_late ? offset : 0;
     follow->told = false;
-    follow->return_ms = 0;
     if (is_late) {
         cli_error("task %s: its first %lld bytes of output are not shown", follow->tid,
                   (long long)offset);
@@ -438,11 +423,6 @@ static void check_task(struct follow *follow)
     status = await_tasks(follow->cli, &id, 1, clock_boot_ns(), &events, &left);
     if (status != EX_OK && status != EX_TEMPFAIL && status != EX_UNAVAILABLE) {
         follow->retry.status = status;
-    }
-    if (follow->return_ms > 0 && follow->return_ms < CHECK_MS && follow->expires_ns == INT64_MAX) {
-        /* its worker tells the end of an attempt before Redis knows of it */
-        follow->expires_ns = clock_boot_ns() + follow->return_ms * CLOCK_NS_PER_MS;
-        follow->return_ms *= 2;
     }
 }
 
@@ -609,7 +589,6 @@ int run_follow(struct cli *cli, const char *tid, bool expires)
         .last = QUEUE_FROM_START,
         .checked_ns = clock_boot_ns(),
         .expires_ns = expires ? 0 : INT64_MAX, /* the first check tells */
-        .may_expire = expires,
     };
 
     block_signals(&before);
@@ -626,7 +605,6 @@ int run_attach(struct cli *cli, const char *id, struct run_watch *watch)
         .retry = {.what = "cannot follow the task", .deadline_ns = INT64_MAX, .mask = &before},
         .last = QUEUE_FROM_START,
         .expires_ns = INT64_MAX, /* the check tells */
-        .may_expire = true,
     };
     char *tid;
     int status = 0;

@@ -69,8 +69,8 @@ function leat.expire_due(q)
   end
 end
 
--- How long until an unclaimed task, or with '*' the first of all, expires (ms), or nil. A plain XADD does not register
--- the time, so the entry is read.
+-- How long until a task, or with '*' the first of all unclaimed ones, expires (ms), or nil. A task that runs may have to
+-- start again. A plain XADD does not register the time, so the entry is read.
 function leat.expires_in(q, tid)
   local score
   if tid == '*' then
@@ -79,9 +79,12 @@ function leat.expires_in(q, tid)
   else
     score = redis.call('ZSCORE', q[DELAYED], 'x:' .. tid)
   end
-  if not score and not is_full(q) and is_entry_id(tid) then
-    local task = fetch(q, 's' .. tid)
-    if task and task.expires and not record_of(q, task.token) then
+  if not score and not is_full(q) and tid ~= '*' then
+    local place, task = leat.place_of(q, tid)
+    local ms = task and task.expires and place:sub(1, 1) ~= 'd' and expiry_of(task)
+    if ms and record_of(q, place) then
+      return ms > q.now and ms - q.now or nil
+    elseif ms then
       leat.watch_expiry(q, task, tid)
       score = redis.call('ZSCORE', q[DELAYED], 'x:' .. tid)
     end

@@ -2,6 +2,7 @@
 import json
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -495,3 +496,18 @@ def test_tasks_that_expire_while_somebody_waits(start, queue, how):
     wait.ended()
     [(_, letter)] = queue.letters()
     assert (text(letter['leat.tid']), letter['leat.cause']) == (tid, b'expired')
+
+
+def test_a_task_that_runs_and_expires_before_its_retry(daemon, start, queue, wait_until, wait_awaited):
+    """leat wait sees it, if the task has failed since and no worker runs any more."""
+    worker = daemon({'retry': {'base': '10m', 'cap': '10m'}}).wait_ready()
+    began = time.monotonic()
+    [tid] = queue.add({'command': 'sleep 1; false', 'max_attempts': '2',
+                       'expires': f'{queue.now() / 1000 + 5:.3f}'})
+    wait_until(lambda: queue.redis.hlen(queue.running) == 1)
+    waiting = start('wait', tid)
+    wait_awaited()
+    wait_until(lambda: queue.counter('retried') == 1)
+    worker.terminate()
+    assert waiting.ended() == 1 and time.monotonic() - began < 40
+    assert waiting.lines()[0][:3] == [tid, 'dead', 'expired']

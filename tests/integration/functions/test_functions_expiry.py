@@ -115,6 +115,19 @@ def test_a_task_that_has_started_does_not_expire(queue, wait_until):
     assert ends(queue) == [(tid, 'expired')] and queue.letters()[0][1]['leat.attempts'] == b'1'
 
 
+@pytest.mark.parametrize('fields', [{}, {'lane': 'a'}])
+def test_a_task_that_runs_may_expire_before_its_next_attempt(queue, wait_until, fields):
+    """leat_await says when, and ends it then."""
+    tid = add(queue, **fields)
+    [task] = queue.begin('w1')
+    _, _, left = queue.call('await', 60000, tid)
+    assert 0 < left <= SOON_MS
+    queue.finish('w1', task, 'retry', delay=60000)
+    wait_expired(queue, wait_until)
+    queue.call('await', 60000, tid)
+    assert ends(queue) == [(tid, 'expired')]
+
+
 def test_what_was_cancelled_or_called_back(queue):
     """Cancelled, nothing of it is left; a dead letter that is retried has to start in time again."""
     first, second = add(queue), add(queue, lane='a')
