@@ -45,7 +45,7 @@ struct await {
     struct item **pending; /* have not ended, in the order given */
     size_t pending_count;
     int64_t renewed_ns, swept_ns, read_ns; /* time of the last one */
-    int64_t expires_ns; /* when the first task expires, unless it has started; INT64_MAX: never */
+    int64_t expires_ns; /* when the first task expires if it has not started; INT64_MAX: never */
     struct command command;
     struct retry retry;
     struct stall stall;
