@@ -17,8 +17,9 @@ redis() {
     esac
 }
 
-# sign KEY FILE STREAM {NAME VALUE}: sets not_after, one day ahead, and signature. Values are text. While openssl
-# runs, the users of this host can see the key. If that matters, use leat enqueue, which signs by itself.
+# sign KEY FILE STREAM {NAME VALUE}: sets not_after, one day ahead, and signature. Values are text, and FILE is one
+# line of it. While openssl runs, the users of this host can see the key. If that matters, use leat enqueue, which
+# signs by itself.
 netstring() {
     printf '%s:%s,' "$(printf %s "$1" | wc -c)" "$1"
 }
