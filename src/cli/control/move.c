@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hash_slot.h"
 #include "cli/control/change.h"
 #include "config/file/load.h"
 #include "config/table.h"
@@ -102,8 +101,7 @@ static int load_other(struct cli *cli, const char *name, struct cli *other)
             name);
         return EX_CONFIG;
     }
-    if (cli->config->redis.cluster && hash_slot_of(cli->queue.keys[QUEUE_KEY_STREAM]) !=
-                                          hash_slot_of(other->queue.keys[QUEUE_KEY_STREAM])) {
+    if (cli->config->redis.cluster && cli->config->redis.slot != other->config->redis.slot) {
         cli_error("cannot move tasks to %s: it is in another hash slot of the Cluster; only queues "
                   "whose streams have the same {tag} share one",
                   name);

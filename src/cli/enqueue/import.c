@@ -114,7 +114,7 @@ static int take_type(struct import *import, struct source *source, const char *t
         return EX_DATAERR;
     }
     if (import->cli->config->redis.cluster &&
-        hash_slot_of(source->key.data) != hash_slot_of(import->cli->queue.keys[QUEUE_KEY_STREAM])) {
+        hash_slot_of(source->key.data) != import->cli->config->redis.slot) {
         cli_error(
             "cannot import %s: it is in another hash slot of the Cluster than the queue; copy "
             "it to a key with the same {tag}",
