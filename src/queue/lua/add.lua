@@ -145,7 +145,7 @@ end
 -- Safe to stop: all tasks are checked before the first write, and all writes are one whole step.
 function leat.add_many(keys, args)
   local q = open_stream(keys)
-  local text = args[1] or ''
+  local text = args[1]
   if #text > MOST_JSON then
     fail('REFUSED ' .. #text .. ' bytes of JSON in one call; give at most ' .. MOST_JSON)
   end

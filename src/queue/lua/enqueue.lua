@@ -78,7 +78,7 @@ function leat.parse_due(q, text, what)
   local delay = text:match('^%+(.*)$')
   local due = delay and q.now + number_arg(delay, 'the delay') or number_arg(text, 'the due time')
   if due > q.now + CENTURY_MS then
-    fail('REFUSED ' .. what .. 'due in more than 100 years; give a time in ms')
+    fail('REFUSED ' .. what .. 'due in more than 100 years; give an earlier time')
   end
   return due
 end

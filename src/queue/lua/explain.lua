@@ -228,7 +228,7 @@ function leat.explain(keys, args)
     add('is_named', select(2, leat.lane_settings(q, args[3])) and 1 or 0)
     add_lane(q, args[3], (leat.handed_out(q)[args[3]] or {}).waiting or 0, add)
   elseif args[2] ~= 'queue' then
-    fail('BADARG neither task nor lane nor queue: ' .. shown(tostring(args[2])))
+    fail('BADARG neither task nor lane nor queue: ' .. shown(args[2]))
   end
   return { PROTOCOL, q.now_text, figures, workers, settings_of(q, workers), busy, row or {}, history or '' }
 end

@@ -8,11 +8,14 @@ local function version()
   return { PROTOCOL, VERSION }
 end
 
+-- An argument that is left out at the end counts as empty.
+local LEFT_OUT = { __index = function() return '' end }
+
 -- Redis does not say which key has a wrong type: the error of the call does. Redis's pcall makes a text of an error,
 -- to which error() would add "ERR ", so that its first word would no longer be the code.
 local function naming_keys(callback)
   return function(keys, args)
-    local fine, result = pcall(callback, keys, args)
+    local fine, result = pcall(callback, keys, setmetatable(args, LEFT_OUT))
     if fine then
       return result
     end

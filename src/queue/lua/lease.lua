@@ -333,8 +333,11 @@ end
 
 -- Defaults for conf: name and value from args[from] to args[last]. A value that conf has already stays.
 local function check_defaults(args, from, last)
+  if last > #args then
+    fail('BADARG give a value for each of ' .. args[from - 1] .. ' settings')
+  end
   for i = from, last, 2 do
-    leat.check_conf(args[i] or '', args[i + 1])
+    leat.check_conf(args[i], args[i + 1])
   end
 end
 
@@ -379,7 +382,7 @@ end
 function leat.register(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   leat.check_types(q)
-  check_order(q, args[3] or '')
+  check_order(q, args[3])
   local last_default = 4 + number_arg(args[4], 'the number of settings') * 2
   check_defaults(args, 5, last_default)
   leat.ensure_groups(q, leat.read_reclaim(q))

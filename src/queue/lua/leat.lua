@@ -26,7 +26,7 @@
 -- refused write is undone. If Redis dies in the middle of a call, neither its file nor its replicas have a part of
 -- the call.
 
-local VERSION = 15 -- increase it with each change of the library: workers replace an older one, never a newer one
+local VERSION = 16 -- increase it with each change of the library: workers replace an older one, never a newer one
 
 -- The keys, in the order of every call. Producers' functions take the first PRODUCER_KEYS, the others all of them.
 local STREAM, BELL, WAITING, DELAYED, NAMES, CONF, STATS, LANES, LANED = 1, 2, 3, 4, 5, 6, 7, 8, 9
@@ -125,10 +125,17 @@ local function next_step(number, bytes)
   return number > 0 and bytes < number * SMALL_ENTRY and READ_STEP or 1
 end
 
--- The queue of this call. Each routine gets it as q: the keys by number, and the values that all routines share.
-local function open(keys, wanted, group, consumer)
+local function check_count(keys, wanted)
   if #keys ~= wanted then
     fail('BADARG expected ' .. wanted .. ' keys, got ' .. #keys)
+  end
+end
+
+-- The queue of this call. Each routine gets it as q: the keys by number, and the values that all routines share.
+local function open(keys, wanted, group, consumer)
+  check_count(keys, wanted)
+  if group == '' or consumer == '' then
+    fail('BADARG give the names of the consumer group and of the consumer')
   end
   -- These fields are set here, because Lua copies a table that grows. They are 16: one more would double its size. For
   -- the same reason, { nil } elsewhere is an empty list with room for one value: most calls have one task.

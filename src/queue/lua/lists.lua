@@ -50,7 +50,7 @@ local KINDS = {
 }
 
 local function kind_of(text, key)
-  local kind = KINDS[text] or fail('BADARG neither list, set nor zset: ' .. shown(tostring(text)))
+  local kind = KINDS[text] or fail('BADARG neither list, set nor zset: ' .. shown(text))
   local is = redis.call('TYPE', key).ok
   if is ~= 'none' and is ~= text then
     fail('WRONGTYPE ' .. key .. ' is a ' .. is .. ', but its items are to be taken as those of a ' .. text)
@@ -139,7 +139,8 @@ end
 -- An item whose unique key is held is removed and becomes no task.
 -- Safe to stop: all writes are one whole step, so a refused write leaves list and queue as they were.
 function leat.intake(keys, args)
-  local key = table.remove(keys, PRODUCER_KEYS + 1)
+  check_count(keys, PRODUCER_KEYS + 1)
+  local key = table.remove(keys)
   local q = open(keys, PRODUCER_KEYS)
   local kind = kind_of(args[5] ~= '' and args[5] or 'list', key)
   local how = { field = args[2], lane = args[3], unique = args[4] == 'item', marks = args[6] == '1' }

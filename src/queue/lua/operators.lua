@@ -58,7 +58,9 @@ end
 -- Safe to stop: the setting is one whole step. Without the wakeup after it, workers read it when they next call.
 function leat.conf(keys, args)
   local q = open(keys, ALL_KEYS)
-  if #args > 0 then
+  if #args == 1 then
+    fail('BADARG give a value for ' .. shown(args[1]))
+  elseif #args > 0 then
     local name, value = args[1], args[2]
     leat.check_conf(name, value)
     if name == 'lease_ms' then
@@ -84,7 +86,7 @@ end
 -- Safe to stop: one write. Without the wakeup after it, workers read it when they next claim.
 function leat.set_pause(keys, args)
   local q = open(keys, ALL_KEYS)
-  local name, on, by = args[1], args[2] == '1', args[3] or ''
+  local name, on, by = args[1], args[2] == '1', args[3]
   if name ~= 'paused' and not name:match('^drain:.') then
     fail('BADARG neither paused nor drain:HOST: ' .. shown(name))
   elseif #by > BY_BYTES then

@@ -224,7 +224,7 @@ end
 
 local function repair_one(q, kind, subject)
   if not leat.checks[kind] then
-    fail('BADARG unknown kind of finding: ' .. shown(tostring(kind)))
+    fail('BADARG unknown kind of finding: ' .. shown(kind))
   elseif q.work >= PAGE then
     return 'more'
   elseif not leat.checks[kind](q, subject) then

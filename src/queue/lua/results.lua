@@ -132,7 +132,7 @@ end
 -- Safe to stop: one write.
 function leat.follow(keys, args)
   local q = open(keys, ALL_KEYS)
-  local ms, tid = number_arg(args[1], 'the time'), leat.tid_of(q, args[2] or '')
+  local ms, tid = number_arg(args[1], 'the time'), leat.tid_of(q, args[2])
   if ms > FOLLOW_MOST_MS then
     fail('BADARG the time is longer than ' .. str(FOLLOW_MOST_MS) .. ' ms')
   end

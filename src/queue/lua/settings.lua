@@ -163,8 +163,8 @@ end
 -- Fails if conf has no such setting, or if the value is not allowed.
 function leat.check_conf(name, value)
   local check = CHANGEABLE[name] or leat.may_be_lane(name:match('^lane:(.+)$') or '') and leat.is_lane
-  if not check or not value or not check(value) then
-    fail('BADARG ' .. shown(name) .. ' cannot be set to ' .. shown(tostring(value)))
+  if not check or not check(value) then
+    fail('BADARG ' .. shown(name) .. ' cannot be set to ' .. shown(value))
   end
 end
 

@@ -578,7 +578,7 @@ function leat.list(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   local list_some = LISTS[args[2]]
   if not list_some then
-    fail('BADARG unknown list ' .. shown(tostring(args[2])))
+    fail('BADARG unknown list ' .. shown(args[2]))
   end
   local limit, rows = math.max(1, math.min(number_arg(args[4], 'the number of rows'), CHUNK)), {}
   q.wants_whole = args[5] == '1'
