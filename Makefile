@@ -186,7 +186,7 @@ demo: ## show leat at work with a private Redis and a worker; 10 seconds
 	@$(SUBMAKE) -s -j$(JOBS) all
 	@tests/demo/run $(BUILD)
 
-check: ## run every test (SAN=1: those that run compiled code, under ASan and UBSan; SHORT=1: an eighth of these)
+check: ## run every test (SAN=1: those that run compiled code, under ASan and UBSan; SHORT=1: a twelfth of these)
 	@$(SUBMAKE) deps-check
 	@$(SUBMAKE) -j$(JOBS) all unit-tests
 	@$(SUBMAKE) run-check
