@@ -19,6 +19,7 @@ do -- Lanes: tasks that wait for their turn, in weighted fair order.
 local JOINS_EARLIER = 2 ^ -10 -- share of a step; it must show beside STRICT
 local STRICT = 1e12 -- subtracted from the tags of strict lanes
 local CLOCK_MOST = STRICT / 4 -- a larger clock was not written by leat: it would hide which lanes are strict
+local FAR = CHUNK -- from the clock, beside a step: a call may serve so many of the stream before a lane's turn
 local LANES_AT_ONCE = 100 -- lanes that one call examines without finding a task
 local DEFAULT = '*'
 local REJOIN_AT_ONCE = 1000 -- lanes that one call puts under a new default
@@ -227,6 +228,34 @@ end
 function leat.mend_scores(q, out)
   for _, member in ipairs(leat.misplaced(q, CHUNK)) do
     try(out, whole_step, put_in_place, q, member)
+  end
+end
+
+-- The lowest and the highest tag of strict lanes, and those of all others.
+local BELOW, REST = '(-5e11', '-5e11' -- half of STRICT
+local ENDS = {
+  { '-inf', BELOW, 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES' },
+  { BELOW, '-inf', 'BYSCORE', 'REV', 'LIMIT', '0', '1', 'WITHSCORES' },
+  { REST, '+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES' },
+  { '+inf', REST, 'BYSCORE', 'REV', 'LIMIT', '0', '1', 'WITHSCORES' },
+}
+
+-- For the scan: a tag far from the clock, which no step gives, would keep its lane, the stream or all others from their
+-- turn.
+function leat.mend_tags(q, out)
+  local v = redis.call('HMGET', q[STATS], 'stream_tag', 'clock')
+  if virtual(v[1]) > virtual(v[2]) + FAR then
+    redis.call('HDEL', q[STATS], 'stream_tag')
+  end
+  for _, range in ipairs(ENDS) do
+    for _ = 1, LANES_AT_ONCE do
+      local lane, tag = unpack(redis.call('ZRANGE', q[LANES], unpack(range)))
+      local spec = lane and spec_of(q, lane)
+      if not lane or math.abs(tag + (spec.strict and STRICT or 0) - clock_of(q, spec)) <= spec.step + FAR then
+        break
+      end
+      try(out, whole_step, put_at_present, q, lane, spec)
+    end
   end
 end
 

@@ -188,6 +188,7 @@ function leat.scan(q, cursor, lease, out)
   end
   if kind == 'g' and start == '0-0' then
     leat.mend_scores(q, out)
+    leat.mend_tags(q, out)
   end
   local following, moved = scan_pending(q, kind, start, out)
   if kind == 'g' and following == '0-0' then

@@ -163,6 +163,28 @@ def test_clocks_that_have_come_far(queue):
     assert float(queue.redis.hget(queue.stats, 'clock')) < far / 2
 
 
+@pytest.mark.parametrize('weight, tag', [
+    ('1', 'inf'), ('1', 1e15), ('1', 1e6), ('1', -4e11),
+    ('strict', '-1e300'), ('strict', 9e15), ('strict', -6e11)])
+def test_a_turn_that_somebody_has_changed(queue, weight, tag):
+    """The next scan mends it: then it keeps neither its lane nor the others from their turns."""
+    for lane in 'ab':
+        queue.conf_set('lane:' + lane, weight)
+    queue.add(*laned('a', 100), *laned('b', 100))
+    queue.redis.zadd(queue.lanes, {'a': tag})
+    queue.finish('w1', *queue.scan('w1', 1)[1])
+    assert abs(Counter(run(queue, 60, slots=1))['a'] - 30) <= 2
+
+
+def test_a_turn_of_the_stream_that_somebody_has_changed(queue):
+    """The same of that of the tasks without a lane."""
+    queue.add(*laned('a', 20))
+    queue.redis.hset(queue.stats, 'stream_tag', 2e11)
+    queue.redis.xadd(queue.stream, {'command': 'plain'})
+    queue.scan('w1')
+    assert '' in run(queue, 5, slots=1)
+
+
 def test_a_lane_that_empties_has_no_advantage(queue):
     """A lane that empties after each start and joins again gets no more than its share."""
     fill(queue, 'a', 300)
