@@ -585,7 +585,10 @@ int run_follow(struct cli *cli, const char *tid, bool expires)
     struct follow follow = {
         .cli = cli,
         .tid = tid,
-        .retry = {.what = "cannot follow the task", .deadline_ns = INT64_MAX, .mask = &before},
+        .retry = {.what = "cannot follow the task",
+                  .deadline_ns = INT64_MAX,
+                  .mask = &before,
+                  .worked = true}, /* the task was added */
         .last = QUEUE_FROM_START,
         .checked_ns = clock_boot_ns(),
         .expires_ns = expires ? 0 : INT64_MAX, /* the first check tells */
@@ -621,6 +624,7 @@ int run_attach(struct cli *cli, const char *id, struct run_watch *watch)
     }
     if (tid) {
         follow.tid = tid;
+        retry_recovered(&follow.retry);
         check_task(&follow);
         status = follow_to_end(&follow);
         watch->ended = follow.done;

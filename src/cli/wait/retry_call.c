@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "redis/connection/backoff.h"
+#include "redis/server/discovery.h"
 
 /* ---- calls */
 
@@ -74,14 +75,20 @@ int64_t retry_left_ms(const struct retry *retry, int64_t most_ms)
 
 /* ---- reconnecting */
 
-static bool is_temporary(enum redis_error error)
+/* A server that the config names may get back a role that it had; sentinels and a Cluster name the
+ * new master. */
+static bool is_temporary(const struct retry *retry, const struct cli *cli)
 {
     static const bool temporary[REDIS_ERROR_OTHER + 1] = {
         [REDIS_ERROR_LOST] = true,     [REDIS_ERROR_LATER] = true,
         [REDIS_ERROR_ROLE] = true,     [REDIS_ERROR_NO_WRITE] = true,
         [REDIS_ERROR_NO_GROUP] = true, [REDIS_ERROR_NO_LIBRARY] = true,
     };
-    return temporary[error];
+
+    if (retry->error == REDIS_ERROR_ROLE && !retry->worked) {
+        return discovery_is_needed(&cli->config->redis);
+    }
+    return temporary[retry->error];
 }
 
 /* Returns 0, EX_TEMPFAIL or RETRY_SIGNAL. */
@@ -117,13 +124,13 @@ int retry_reconnect(struct retry *retry, struct cli *cli)
 {
     int status;
 
-    if (is_temporary(retry->error) && !retry->told) {
+    if (is_temporary(retry, cli) && !retry->told) {
         srand48((long)clock_boot_ns());
         say_retrying(retry, cli->config);
     }
     retry->told = true;
     cli_disconnect(cli);
-    while (is_temporary(retry->error)) {
+    while (is_temporary(retry, cli)) {
         status = pause_before(retry, &cli->config->redis);
         if (status != 0) {
             return status;
@@ -140,4 +147,5 @@ void retry_recovered(struct retry *retry)
 {
     retry->failures = 0;
     retry->told = false;
+    retry->worked = true;
 }

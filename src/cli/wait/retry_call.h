@@ -13,7 +13,7 @@
 
 #define RETRY_SIGNAL (-1)
 
-/* Start with only the first three members set. */
+/* Start with only the first three members set, and worked if another call has succeeded. */
 struct retry {
     const char *what;     /* "cannot …" */
     int64_t deadline_ns;  /* CLOCK_BOOTTIME; INT64_MAX: none */
@@ -24,6 +24,7 @@ struct retry {
     char why[512];
     unsigned failures; /* attempts to connect in this outage */
     bool told;         /* the outage was reported */
+    bool worked;       /* a call has succeeded */
 };
 
 /* Sends a command, waits for its reply and checks it as cli_call does; elements 0: accepts any
@@ -44,8 +45,10 @@ int64_t retry_until_ms(int64_t at_ns, int64_t most_ms);
 int64_t retry_left_ms(const struct retry *retry, int64_t most_ms);
 
 /* Call it after a call has failed. If the error is temporary, reports it once per outage and
- * reconnects, with growing pauses. Returns 0 when it is connected, EX_TEMPFAIL at the deadline,
- * RETRY_SIGNAL if a signal was caught, or another exit status after printing the error. */
+ * reconnects, with growing pauses. That the config names a server that is not the master is
+ * temporary only if a call has succeeded before. Returns 0 when it is connected, EX_TEMPFAIL at the
+ * deadline, RETRY_SIGNAL if a signal was caught, or another exit status after printing the error.
+ */
 int retry_reconnect(struct retry *retry, struct cli *cli);
 
 /* Call it after a call has succeeded: the outage is over. */

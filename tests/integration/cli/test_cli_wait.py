@@ -342,6 +342,36 @@ def test_functions_that_only_an_administrator_loads(client, queue, wait_until, s
     assert waiting.error.count('retrying') == 1
 
 
+@pytest.mark.parametrize('args, status', [
+    (['wait', '1-1'], EX_UNAVAILABLE), (['wait', '--all'], EX_UNAVAILABLE), (['attach', '1-1'], 125)])
+def test_a_replica_by_name(redis_servers, start, args, status):
+    """If the configuration names a server that is a replica, waiting would not end: leat says so and exits."""
+    server = redis_servers()
+    Queue(server.client()).load()
+    server.client().replicaof('127.0.0.1', '1')
+    waiting = start(*args, config={'redis': {'socket': server.socket, 'backoff_cap': '200ms'}})
+    assert waiting.ended() == status
+    assert 'this server is not the master of the queue: set [redis] to the master' in waiting.error
+
+
+@pytest.mark.parametrize('what', ['ids', '--all'])
+def test_a_server_that_becomes_a_replica(redis_servers, wait_until, start, what):
+    """If a server that leat has waited at loses its role, it may get it back: the wait goes on."""
+    server = redis_servers()
+    queue = Queue(server.client()).load()
+    queue.register('w1')
+    [tid] = queue.add({'command': 'x'})
+    waiting = start('wait', tid if what == 'ids' else '--all',
+                    config={'redis': {'socket': server.socket, 'backoff_cap': '200ms'}})
+    wait_until(lambda: queue.redis.hlen(queue.awaited) == 1, 20)
+    server.client().replicaof('127.0.0.1', '1')
+    server.client().client_kill_filter(_type='normal', skipme=True)
+    wait_until(lambda: '; retrying' in waiting.error, 20)
+    server.client().replicaof('no', 'one')
+    queue.finish('w1', queue.begin('w1')[0])
+    assert waiting.ended() == 0
+
+
 def test_deleted_by_hand(queue, start, wait_awaited, proxy, through_proxy):
     """A task that was deleted by hand is noticed at the next check, and is unknown."""
     queue.register('w1')
