@@ -237,7 +237,7 @@ int import_export(struct cli *cli, const char *path, bool running, bool json)
         status = status == EX_OK ? reading.status : status;
     }
     if (status == EX_OK || status == EX_DATAERR) {
-        int replicated = cli_wait_replicas(cli, reading.added);
+        int replicated = cli_wait_replicas(cli, reading.added + reading.existing);
         status = status == EX_OK ? replicated : status;
     }
     command_free(&reading.call);
