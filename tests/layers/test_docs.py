@@ -121,6 +121,17 @@ def test_links_lead_somewhere():
     assert targets and not [target for target in targets if not (ROOT / target).exists()]
 
 
+def test_tests_that_pages_name_exist():
+    """A file or function of tests that a page for contributors names is there."""
+    files = [path for path in (ROOT / 'tests').rglob('test_*') if path.suffix in ('.py', '.c')]
+    names = {name for path in files for name in (path.name, path.stem)}
+    for path in files:
+        names.update(re.findall(r'^(?:def|static void) (test_\w+)', path.read_text(), re.M))
+    for page in ('src/DESIGN.md', 'tests/chaos/RESULTS.md', 'tests/bench/SCALE.md'):
+        named = set(re.findall(r'\btest_[a-z0-9_]+(?:\.py)?', (ROOT / page).read_text()))
+        assert not named - names, page
+
+
 def test_causes_have_the_same_names_everywhere():
     """leatd.8 explains every cause of the daemon and the functions, and no others; the causes of dead letters
     are offered as --cause by the manual, the help and the completion, and are in leat-protocol.7."""
