@@ -72,6 +72,21 @@ def waiting_task(queue, **fields):
     return queue.add({'command': 'good', **fields}, due='+3600000')[0]
 
 
+def lists_waiting_tasks(mine, queue):
+    delayed, [_, laned] = waiting_task(queue), queue.add({'command': 'good'}, {'command': 'good', 'lane': 'a'})
+    assert [text(one) for one in mine.zrange(queue.delayed, 0, -1)] == [delayed]
+    [member] = mine.zrange(queue.laned, 0, -1)
+    lane, halves = member.split(b'\0')
+    assert lane == b'a' and [int(half) for half in halves.split(b'-')] == [int(half) for half in laned.split('-')]
+
+
+def learns_the_id_that_was_read(mine, queue):
+    queue.add({'command': 'good', 'result_ttl': '1h'})
+    [task] = queue.begin('w1')
+    [group] = mine.xinfo_groups(queue.stream)
+    assert text(group['last-delivered-id']) == task.tid
+
+
 def reads_a_waiting_task(mine, queue):
     assert b'good' in mine.hget(queue.waiting, waiting_task(queue))
 
@@ -207,6 +222,26 @@ def stops_a_lane_with_a_rate(mine, queue):
     assert queue.scan('w1', 9)[1] == []
 
 
+def lanes_that_start(queue):
+    """The lanes of the next 40 tasks, while the lanes a and b and the stream have enough of them."""
+    queue.add(*[{'command': 'good', 'lane': lane} for lane in 'ab' * 45])
+    queue.add(*[{'command': 'good'}] * 45)
+    return {task.fields.get('lane', b'') for _ in range(40) for task in queue.begin('w1')}
+
+
+def keeps_lanes_from_their_turn(mine, queue):
+    queue.add({'command': 'good'}, *[{'command': 'good', 'lane': lane} for lane in 'ab'])
+    mine.zadd(queue.lanes, {'a': 'inf'})
+    assert lanes_that_start(queue) == {b'', b'b'}
+    mine.zadd(queue.lanes, {'a': -4e11})
+    assert lanes_that_start(queue) == {b'a'}
+
+
+def keeps_the_stream_from_its_turn(mine, queue):
+    mine.hset(queue.stats, 'stream_tag', '2e11')
+    assert lanes_that_start(queue) == {b'a', b'b'}
+
+
 def takes_names(mine, queue):
     mine.hset(queue.names, 'u:key', '5-5')
     assert queue.enqueue({'command': 'good', 'unique': 'key'}) == [('exists', '5-5')]
@@ -333,12 +368,16 @@ WORST = {
     },
     'enqueuer': {
         'do what a producer can': trims_the_stream,
+        'list the ids of delayed tasks and of tasks in lanes: ZRANGE': lists_waiting_tasks,
+        'learn the id of the task that was read last: XINFO GROUPS': learns_the_id_that_was_read,
         'read a waiting task whose id it knows: HGET': reads_a_waiting_task,
         'replace a waiting task whose id it knows: HSET': replaces_a_waiting_task,
         'destroy a waiting task whose id it knows: HSET': destroys_a_waiting_task,
         'delay a waiting task for ever: ZADD': delays_for_ever,
         'stop a lane that has max_running: HINCRBY': stops_a_lane,
         'stop a lane that has a rate: ZADD': stops_a_lane_with_a_rate,
+        'keep a lane from its turn, or all others: ZADD': keeps_lanes_from_their_turn,
+        'keep tasks without a lane from their turn: HSET': keeps_the_stream_from_its_turn,
         'take unique keys and ids from others: HSET': takes_names,
         'keep the tasks of lost workers from others: HSET': keeps_tasks_of_lost_workers,
         'run a task whose id it knows twice at once: HSET': runs_a_task_twice,
