@@ -16,6 +16,7 @@
  * bits, also in sums of some. */
 #define MOST_TIME_MS (INT64_C(1) << 52) /* since 1970, or more than that */
 #define MOST_SPAN_MS (INT64_C(1) << 41) /* 69 years */
+#define MOST_TASKS INT32_MAX            /* of one call; the sum of any calls is a number, too */
 
 /* ---- values ---- */
 
@@ -329,7 +330,7 @@ int queue_report_read(const redisReply *reply, bool *known)
 int queue_requeue_read(const redisReply *reply, struct queue_requeue_reply *out)
 {
     out->ended = value_at(reply, 4);
-    if (!queue_speaks_protocol(reply) || value_number_at(reply, 1, &out->moved) ||
+    if (!queue_speaks_protocol(reply) || bounded_at(reply, 1, MOST_TASKS, &out->moved) ||
         flag_at(reply, 2, &out->more) || flag_at(reply, 3, &out->known) ||
         !value_are_texts(out->ended)) {
         return value_malformed();

@@ -363,6 +363,12 @@ static void reads_requeues_and_versions(void **state)
     assert_int_equal(answer.ended->elements, 2);
     freeReplyObject(reply);
 
+    /* the sum of many such numbers still fits into 64 bits */
+    reply = RESP("*5\r\n:1\r\n:9223372036854775807\r\n:1\r\n:1\r\n*0\r\n");
+    assert_int_equal(queue_requeue_read(reply, &answer), 0);
+    assert_int_equal(answer.moved, INT32_MAX);
+    freeReplyObject(reply);
+
     reply = RESP("*2\r\n:2\r\n:7\r\n");
     assert_int_equal(queue_version_read(reply, &first, &second), 0);
     assert_int_equal(first, 2);
