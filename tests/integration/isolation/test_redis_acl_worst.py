@@ -324,6 +324,15 @@ def forges_a_result(mine, queue):
     wait_until(lambda: not queue.redis.exists(key))
 
 
+def has_signatures_forgotten(mine, queue):
+    def asks(tid):
+        return queue.redis.execute_command('FCALL', 'leat_once', 2, '{emails}:seen', '{emails}:seen_until',
+                                           's' + tid, tid, 'mark', queue.now() + 60000)[1]
+    assert [asks('5-5'), asks('6-6')] == [b'ok', b'seen 5-5']
+    mine.hdel('{emails}:seen', 'mark')
+    assert asks('6-6') == b'ok'
+
+
 def unblocks_clients(mine, queue):
     with queue.redis.client() as other:
         number = other.client_id()
@@ -401,6 +410,7 @@ WORST = {
         'forge and delete dead letters: XADD, XTRIM': forges_a_dead_letter,
         'forge and delete the history: XADD': forges_the_history,
         'forge and expire results: XADD, PEXPIRE': forges_a_result,
+        'have workers forget used signatures: HDEL': has_signatures_forgotten,
         'end the blocking reads of all clients of this Redis: CLIENT UNBLOCK': unblocks_clients,
     },
     'board': {
