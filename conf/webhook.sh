@@ -20,6 +20,14 @@ if [ -z "$url" ]; then
     exit $permanent
 fi
 
+# curl 8.13 and later takes @FILE for a list of URLs, shows them in its errors, and writes each answer into a file
+case $url in
+@*)
+    echo "not a URL: it begins with @" >&2
+    exit $permanent
+    ;;
+esac
+
 # a line break would let the producer add headers
 type=${TASK_type:-application/json}
 case $type in

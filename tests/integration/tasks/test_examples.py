@@ -144,9 +144,9 @@ def test_webhook_unreachable_is_retried(webhook, wait_until):
 
 
 @pytest.mark.parametrize('fields', [
-    {'url': 'file:///etc/passwd'}, {'url': ''}, {},
+    {'url': 'file:///etc/passwd'}, {'url': '@/dev/stdin'}, {'url': ''}, {},
     {'url': 'http://127.0.0.1:1/', 'type': 'a/b\r\nX-Forged: 1'},
-], ids=['file', 'empty', 'none', 'forged header'])
+], ids=['file', 'list of URLs', 'empty', 'none', 'forged header'])
 def test_webhook_refuses_invalid_urls(webhook, wait_until, fields):
     """A request that can never be sent is dead after one attempt."""
     queue = webhook()
@@ -154,6 +154,8 @@ def test_webhook_refuses_invalid_urls(webhook, wait_until, fields):
     wait_until(queue.letters)
     [(_, letter)] = queue.letters()
     assert letter['leat.attempts'] == b'1' and PERMANENT in letter['leat.status'].decode()
+    if fields.get('url') == '@/dev/stdin':
+        assert b'not a URL' in letter['leat.stderr'] and b'curl' not in letter['leat.stderr']
     if not fields.get('url'):
         assert b'no URL: set the field url of the task' in letter['leat.stderr']
 
