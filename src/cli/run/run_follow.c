@@ -29,6 +29,7 @@
 #define BLOCK_MS 20000        /* of a read: afterwards a dead connection is noticed */
 #define CHECK_MS 60000        /* between checks that the task still exists */
 #define CANCEL_MS 1000        /* between tries to cancel it */
+#define PATIENCE_S 2          /* for which a second signal waits for the answer to such a try */
 #define FOLLOW_MS 60000       /* for which its worker is asked for output */
 #define FOLLOW_AGAIN_MS 20000 /* after which it is asked again */
 
@@ -60,19 +61,33 @@ struct follow {
 /* ---- signals */
 
 static volatile sig_atomic_t signals;
+static char last_words[256]; /* what leat says if it ends during a try to cancel the task */
 
 static void on_signal(int number)
 {
     (void)number;
     signals = signals + 1;
+    if (signals == 2 && *last_words) {
+        (void)alarm(PATIENCE_S);
+    }
+}
+
+/* The try waits for Redis in calls that no signal ends. Nothing of leat has to be put in order. */
+static void on_alarm(int number)
+{
+    (void)number;
+    (void)!write(STDERR_FILENO, last_words, strlen(last_words));
+    _exit(RUN_CANCELLED);
 }
 
 static const int caught[] = {SIGINT, SIGTERM};
 
 void run_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal}, found;
+    struct sigaction action = {.sa_handler = on_signal}, late = {.sa_handler = on_alarm}, found;
 
+    (void)sigemptyset(&late.sa_mask);
+    (void)sigaction(SIGALRM, &late, NULL);
     (void)sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
         /* a signal that was ignored at the start stays ignored */
@@ -113,19 +128,38 @@ static bool cancel_once(struct cli *cli, const char *tid, int *status)
     return found;
 }
 
-/* Tries to cancel the task. If it is not found, it has ended, and its result comes. */
-static void cancel(struct follow *follow)
+/* While it tries, a second signal ends leat, at once or if Redis does not answer soon. */
+static int try_cancel(struct follow *follow)
 {
     struct cli other = *follow->cli;
+    sigset_t blocked;
     int status;
 
-    follow->unwanted = true;
+    (void)snprintf(
+        last_words, sizeof last_words,
+        "leat: task %s may go on, since Redis has not answered; leat cancel stops it, leat "
+        "attach follows it\n",
+        follow->tid);
+    (void)sigprocmask(SIG_SETMASK, follow->retry.mask, &blocked);
     other.client = NULL;
     status = cli_connect(&other);
     if (status == EX_OK) {
         follow->asked = cancel_once(&other, follow->tid, &status);
     }
     cli_disconnect(&other);
+    (void)sigprocmask(SIG_SETMASK, &blocked, NULL);
+    (void)alarm(0);
+    *last_words = '\0';
+    return status;
+}
+
+/* Tries to cancel the task. If it is not found, it has ended, and its result comes. */
+static void cancel(struct follow *follow)
+{
+    int status;
+
+    follow->unwanted = true;
+    status = try_cancel(follow);
     follow->refused = status != EX_OK && status != EX_UNAVAILABLE && status != EX_TEMPFAIL;
     follow->cancel_ns = clock_boot_ns() + CANCEL_MS * CLOCK_NS_PER_MS;
 }
@@ -146,16 +180,14 @@ static void count_pending(const struct follow *follow)
 
 /* The first signal cancels the task, a further one ends leat without waiting for the task. A task
  * that is only watched is left running by the first one. */
-static void take_signals(struct follow *follow)
+static void take_signal(struct follow *follow)
 {
-    count_pending(follow);
-    if (signals == follow->signals) {
-        return;
-    }
+    int came = signals; /* a further one may come while leat tries to cancel the task */
+
     if (follow->watch) {
         cli_error("task %s goes on; leat cancel stops it", follow->tid);
         follow->left = true;
-    } else if (follow->signals > 0 || signals > 1) {
+    } else if (follow->signals > 0 || came > 1) {
         cli_error("task %s is %s", follow->tid,
                   follow->asked ? "being cancelled; leat does not wait for its end"
                                 : "left running; leat cancel stops it, leat attach follows it");
@@ -164,7 +196,15 @@ static void take_signals(struct follow *follow)
         cli_error("cancelling task %s; interrupt again to end without waiting for it", follow->tid);
         cancel(follow);
     }
-    follow->signals = signals;
+    follow->signals = came;
+}
+
+static void take_signals(struct follow *follow)
+{
+    count_pending(follow);
+    while (signals != follow->signals && !follow->left) {
+        take_signal(follow);
+    }
 }
 
 /* ---- output */
@@ -520,6 +560,7 @@ static int step(struct follow *follow)
     }
     if (is_to_be_cancelled(follow) && clock_boot_ns() >= follow->cancel_ns) {
         cancel(follow);
+        return 0; /* a further signal may have come meanwhile */
     }
     count = 0;
     if (follow->watch && !ended && clock_boot_ns() >= follow->followed_ns && !follow->reading) {

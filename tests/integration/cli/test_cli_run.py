@@ -455,6 +455,21 @@ def test_second_interrupt_with_a_full_pipe(daemon, start, through_proxy, proxy, 
     os.close(writer)
 
 
+def test_second_interrupt_without_an_answer(daemon, start, through_proxy, proxy, wait_until):
+    """If Redis does not answer the request to cancel, the second signal ends leat soon nevertheless."""
+    daemon().wait_ready()
+    trap = proxy.trap('leat_cancel', action='hold')
+    config = {'redis': {**through_proxy['redis'], 'command_timeout': '1h'}}
+    run = start('run', 'echo begun; exec sleep 60', config=config)
+    wait_until(lambda: run.out == 'begun\n', 20)
+    run.process.send_signal(signal.SIGINT)
+    trap.wait()
+    run.process.send_signal(signal.SIGINT)
+    assert run.ended() == CANCELLED
+    assert 'may go on, since Redis has not answered; leat cancel stops it' in run.error
+    trap.release()
+
+
 def test_lost_output_is_counted(start, queue, wait_until):
     """leat counts bytes that were trimmed from the stream before it read them."""
     queue.register('w1')
