@@ -15,6 +15,8 @@
 #include "redis/connection/backoff.h"
 #include "redis/server/discovery.h"
 
+#define LATE_MS 1000 /* by which the reply to a read that blocks until the deadline may be late */
+
 /* ---- calls */
 
 static struct redisReply *check(struct retry *retry, struct redisReply *reply, size_t elements)
@@ -45,6 +47,9 @@ struct redisReply *retry_blocking_call(struct retry *retry, struct cli *cli,
     int64_t until_ns = clock_boot_ns() + most_ms * CLOCK_NS_PER_MS;
     struct redisReply *reply;
 
+    if (until_ns - LATE_MS * CLOCK_NS_PER_MS > retry->deadline_ns) {
+        until_ns = retry->deadline_ns + LATE_MS * CLOCK_NS_PER_MS;
+    }
     if (command && client_append(cli->client, command) != 0) {
         retry->status = cli_no_memory();
         return NULL;

@@ -33,8 +33,8 @@ struct redisReply *retry_call(struct retry *retry, struct cli *cli, struct comma
                               size_t elements);
 
 /* The same for a command that blocks in Redis for up to block_ms; block_ms must not exceed the time
- * until the deadline. After a signal the command is still in flight: call again with command NULL
- * to wait for its reply. */
+ * until the deadline, and a reply that is more than a second later counts as none. After a signal
+ * the command is still in flight: call again with command NULL to wait for its reply. */
 struct redisReply *retry_blocking_call(struct retry *retry, struct cli *cli,
                                        struct command *command, int64_t block_ms);
 

@@ -313,6 +313,19 @@ def test_silent_connection(queue, start, wait_awaited, proxy, through_proxy, wai
     assert '1 of 1 tasks did not end' in waiting.error
 
 
+@pytest.mark.parametrize('what', ['id', '--all'])
+def test_timeout_without_an_answer(queue, start, wait_awaited, proxy, through_proxy, what):
+    """--timeout ends the wait soon also if Redis does not answer."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'x'})
+    config = {'redis': {**through_proxy['redis'], 'command_timeout': '1h'}}
+    waiting = start('wait', '--timeout', '8s', tid if what == 'id' else what, config=config)
+    wait_awaited()
+    proxy.silence()
+    assert waiting.ended() == EX_TEMPFAIL
+    assert 'after 8s' in waiting.error or '1 of 1 tasks did not end' in waiting.error
+
+
 def test_restarted_redis(redis_servers, wait_until, start):
     """If Redis is killed and comes back with its tasks, the wait goes on."""
     server = redis_servers(appendonly='yes', appendfsync='always')
