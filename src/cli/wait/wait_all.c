@@ -281,6 +281,11 @@ static int report(const struct watch *watch)
 
 static int give_up(const struct watch *watch)
 {
+    if (!watch->seen) {
+        cli_error("Redis did not tell within %s whether the queue is empty",
+                  watch->options->timeout);
+        return EX_TEMPFAIL;
+    }
     cli_error("the queue is not empty after %s: %lld ready, %lld running, %lld retrying",
               watch->options->timeout, (long long)watch->now.ready, (long long)watch->now.running,
               (long long)watch->now.retrying);

@@ -326,6 +326,18 @@ def test_timeout_without_an_answer(queue, start, wait_awaited, proxy, through_pr
     assert 'after 8s' in waiting.error or '1 of 1 tasks did not end' in waiting.error
 
 
+def test_timeout_without_any_answer(queue, start, proxy, through_proxy):
+    """If Redis has never told how full the queue is, leat does not say that it is not empty."""
+    queue.register('w1')
+    trap = proxy.trap('leat_status', action='hold')
+    config = {'redis': {**through_proxy['redis'], 'command_timeout': '2s'}}
+    waiting = start('wait', '--timeout', '1s', '--all', config=config)
+    trap.wait()
+    assert waiting.ended() == EX_TEMPFAIL
+    assert waiting.error.endswith('leat: Redis did not tell within 1s whether the queue is empty\n')
+    trap.release()
+
+
 def test_restarted_redis(redis_servers, wait_until, start):
     """If Redis is killed and comes back with its tasks, the wait goes on."""
     server = redis_servers(appendonly='yes', appendfsync='always')
