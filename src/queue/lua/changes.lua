@@ -205,9 +205,10 @@ local function import_step(q, place, task, due)
   if place == 'w' then
     return leat.put_waiting(q, task, due)
   elseif place == 'f' then
+    task.due = due > q.now and str(due) or task.due
     hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
     leat.watch_expiry(q, task, task.tid)
-    return hash_set(q, NAMES, 'n:' .. task.unique, task.tid .. ' 0')
+    return hash_set(q, NAMES, 'n:' .. task.unique, task.tid .. ' ' .. str(due))
   end
   -- The id of a dead letter says when its task died. Redis refuses it if there is a later one.
   local id = redis.pcall('XADD', q[DEAD], place:sub(2), unpack(task.fields))

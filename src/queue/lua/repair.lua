@@ -133,7 +133,7 @@ local function place_waiting(q, tid)
     hash_set(q, NAMES, 'i:' .. task.id, tid)
   end
   if holder and holder ~= tid and redis.call('HEXISTS', q[NAMES], 'n:' .. task.unique) == 0 then
-    return hash_set(q, NAMES, 'n:' .. task.unique, tid .. ' 0')
+    return hash_set(q, NAMES, 'n:' .. task.unique, tid .. ' ' .. (task.due or '0'))
   elseif task.unique and not holder then
     leat.hold_unique(q, task.unique, tid)
   end

@@ -614,8 +614,9 @@ local function show_waiting(q, tid)
   local list = leat.read_waiting(q, tid)
   local task = decode('w', list or {})
   task.tid = tid
-  local due = due_of(redis.call('ZSCORE', q[DELAYED], tid))
-  return whole_task(task, list and waiting_state(q, task) or 'damaged', add_kept(task, { 'due_ms', due }, task.fence))
+  local state = list and waiting_state(q, task) or 'damaged'
+  local due = state == 'following' and task.due or due_of(redis.call('ZSCORE', q[DELAYED], tid))
+  return whole_task(task, state, add_kept(task, { 'due_ms', due }, task.fence))
 end
 
 -- The task of an entry: running, claimed (read by a worker) or ready.

@@ -154,6 +154,25 @@ def test_what_was_running(leat, queue, folder, exported):
     check(queue)
 
 
+@pytest.mark.parametrize('option', [[], ['--running']])
+def test_when_a_follow_up_is_due(leat, queue, folder, option):
+    """It keeps its due time, both if its holder comes with it and if it does not."""
+    queue.register('w1:1:a')
+    again = dict(PLAIN, unique='again', unique_next='1')
+    queue.add(again)
+    queue.begin('w1:1:a')
+    [tid] = queue.add(again, due='4102444800000')
+    (folder / 'export').write_text(leat('export').stdout)
+    queue.redis.delete(*queue.keys)
+    queue.register('w1:1:a')
+    assert leat('import', *option, '--export', folder / 'export').returncode == 0
+    if option:
+        queue.finish('w1:1:a', queue.begin('w1:1:a')[0])
+    row = queue.show(tid)['row']
+    assert (row['state'], row['due_ms']) == (b'delayed', b'4102444800000')
+    check(queue)
+
+
 def test_numbers_of_a_task_are_kept(leat, queue, folder):
     """Waits, a crash that was not counted, and the fencing token come back: the next token is greater than it."""
     queue.register('w1:1:a')

@@ -154,6 +154,17 @@ def test_an_unused_queue(queue):
     assert [one.kind for one in Doctor(queue).look()] == ['unbegun']
 
 
+def test_a_follow_up_keeps_its_due_time(queue):
+    """A follow-up that its key has lost follows the holder again, and is not due before its time."""
+    [holder] = claimed(queue, {'command': 'true', 'unique': 'k'})
+    [tid] = queue.add({'command': 'true', 'unique': 'k', 'unique_next': '1'}, due='4102444800000')
+    queue.redis.hdel(queue.names, 'n:k')
+    Doctor(queue).repair()
+    assert queue.held()[b'n:k'] == f'{tid} 4102444800000'.encode()
+    queue.finish('w1', holder)
+    assert queue.show(tid)['row']['state'] == b'delayed' and Doctor(queue).look() == []
+
+
 def test_a_task_that_moves_is_never_an_orphan(queue):
     """The names of a task that moves between the stream, the requeue stream and waiting are no finding, and a
     finding that no longer holds is not repaired."""
