@@ -13,6 +13,9 @@ int descriptor_above(int fd, int least)
         return fd;
     }
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, least);
+    if (moved < 0 && errno == EINVAL) {
+        errno = EMFILE; /* the limit of open files is not greater than `least` */
+    }
     descriptor_close(&fd);
     return moved;
 }

@@ -162,6 +162,16 @@ def test_no_more_descriptors(daemon, queue, folder):
     wait_empty(queue)
 
 
+@pytest.mark.parametrize('limit', [12, 16])
+def test_too_few_descriptors_to_start(daemon, limit):
+    """A worker that has too few descriptors to start names them, and exits with 71."""
+    worker = daemon(start=False)
+    worker.popen = {'preexec_fn': lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))}
+    worker.start()
+    assert worker.wait_exit() == 71
+    assert 'cannot start: Too many open files' in worker.log()
+
+
 def test_payloads_need_no_disk(daemon, queue, folder):
     """A payload is in memory, whatever TMPDIR is."""
     daemon(env={'TMPDIR': '/nonexistent'}).wait_ready()
