@@ -484,14 +484,17 @@ int explain_read(const struct redisReply *reply, enum explain_subject subject,
 
 void explain_by_history(struct explanation *explanation, const struct redisReply *row)
 {
+    struct bytes outcome = fields_bytes(row, "outcome");
+    /* the history counts attempts, but not one that was cancelled */
+    int64_t last = fields_number(row, "attempts", 0) + (bytes_equal(outcome, "cancelled") ? 1 : 0);
+
     for (size_t i = 0; i < explanation->count; i++) {
         buffer_free(&explanation->reasons[i].text);
         explanation->reasons[i] = (struct explain_reason){0};
     }
     explanation->count = 0;
     explanation->row = row;
-    explain_end(explanation, row, fields_bytes(row, "outcome"), fields_number(row, "ended_ms", 0),
-                fields_number(row, "attempts", 0));
+    explain_end(explanation, row, outcome, fields_number(row, "ended_ms", 0), last);
 }
 
 void explain_free(struct explanation *explanation)

@@ -499,6 +499,19 @@ def test_results(explain, queue, idle, outcome, code, verdict):
     assert answer.reasons[verdict]['ended_ms'] > 0
 
 
+@pytest.mark.parametrize('fields', [{}, {'result_ttl': '1h'}])
+def test_cancelled_attempt(explain, queue, idle, fields):
+    """A task that was cancelled while it ran: the attempt that ended so, by its result and by the history."""
+    queue.redis.hset(queue.conf, 'history', '100')
+    tid = add(queue, **fields)
+    for outcome, more in (('retry', {'delay_ms': 0}), ('cancelled', {})):
+        [task] = queue.begin('web1:1:a')
+        queue.finish('web1:1:a', task, outcome, **more)
+    answer = explain(tid)
+    assert answer.verdict == 'cancelled' and answer.reasons['cancelled']['attempt'] == 2
+    assert answer.reasons['cancelled']['text'].endswith(' on web1:1:a, attempt 2: cancelled')
+
+
 def test_moved(explain, queue, idle):
     """The history says where a task has gone that was moved to another queue."""
     queue.redis.xadd(queue.history, {'r': record('1600000000000-0', outcome='cancelled', cause='cancelled',
