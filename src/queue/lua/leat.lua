@@ -49,7 +49,7 @@ local EXACT = 2 ^ 53 -- from here on, a number does not represent every whole nu
 local ID_WIDTH = 20 -- most digits of each half of an id
 local GREATEST_HALF = '18446744073709551615' -- of the id of an entry
 local GREATEST_ID = GREATEST_HALF .. '-' .. GREATEST_HALF
-local DURATION_HINT = '; give seconds, or a sum such as 1h30m or 500ms'
+local DURATION_HINT = '; give seconds, or a sum such as 1h30m or 500ms, at most 36525d'
 local DAMAGED_MS = 10000 -- until a waiting task that cannot be read is tried again
 
 local TEXTS, PARSED = {}, {} -- small numbers as text and the other way round: formatting and parsing are slow
