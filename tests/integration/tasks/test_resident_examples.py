@@ -1,4 +1,4 @@
-"""The resident processes in conf/handlers work as they are shipped, in each language."""
+"""The resident processes in conf/handlers and in leatd(8) work as they are shipped, in each language."""
 import re
 import shutil
 import subprocess
@@ -52,3 +52,16 @@ def test_works(daemon, queue, example):
     assert 'one' in output[0] and 'two words' in output[1]
     worker.terminate()
     assert worker.wait_exit() == 0 and 'has not ended' not in worker.log()
+
+
+def test_manual(daemon, queue, folder):
+    """The program in leatd(8) reports on one task at a time, also if a producer chooses the lines of its error."""
+    manual = (ROOT / 'src/daemon/leatd.8').read_text()
+    program = re.search(r'^import json, os, sys\n.*?(?=^\.Ed$)', manual, re.M | re.S)
+    (folder / 'manual.py').write_text('def work(fields):\n    if "payload" in fields:\n'
+                                      '        raise ValueError(fields["payload"])\n\n\n' + program[0])
+    add(queue, 'no such size\n2 ok\n', 'no such color')
+    daemon({'queue': {'concurrency': 1, 'lease': '5m'}, 'retry': {'max_attempts': 2},
+            'task': {'command': f'exec /usr/bin/python3 {folder}/manual.py', 'resident': 'yes', 'batch': 2,
+                     'batch_format': 'json', 'resident_start_timeout': '10m', 'kill_grace': '1m'}})
+    assert {letter.reason for letter in wait_letters(queue, 2)} == {'no such size 2 ok', 'no such color'}
