@@ -153,3 +153,14 @@ def test_causes_have_the_same_names_everywhere():
     for shell, form in (("bash", r"--cause\)\n +_leat_offer '(.*)'"), ("zsh", r"--cause\)\n +compadd (.*)"),
                         ("fish", r"--cause\n +printf '.*' (.*)")):
         assert set(re.search(form, source(f"src/cli/leat.{shell}"))[1].split()) == deadly, shell
+
+
+def test_listed_examples_examine_their_arguments():
+    """Producers choose the arguments of listed programs, and those in the examples are the site's own: with
+    convert(1), a task could write any file of its user, such as ~/.forward."""
+    found = 0
+    for path in ("conf/leat.ini", "conf/leat.ini.5", "src/daemon/leatd.8"):
+        for section in re.findall(r"^\[command\.\w+\]\n((?:.+\n)+?)(?=\n|\[|\.)", source(path), re.M):
+            found += 1
+            assert re.search(r"^;?program = /usr/local/", section, re.M), (path, section)
+    assert found >= 3
