@@ -45,7 +45,7 @@ static const char help[] =
     "Examples:\n"
     "  leat -q mails import --dry-run processing:worker-1 dead\n"
     "  leat -q mails import --marks ring\n"
-    "  redis-cli --scan --pattern 'processing:*' |\n"
+    "  redis-cli --scan --pattern 'processing:*' | grep '^processing:' |\n"
     "      xargs -d '\\n' leat -q mails import\n"
     "\n"
     "Exit codes:\n"

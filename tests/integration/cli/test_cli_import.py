@@ -2,12 +2,13 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 
 import pytest
 
-from harness.daemon import program, write_config
+from harness.daemon import ROOT, program, write_config
 from harness.functions.lists import items_of
 
 EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_TEMPFAIL = 64, 65, 69, 75
@@ -28,6 +29,24 @@ def test_processing_lists(leat, queue, client):
     assert done.stdout == 'imported 1200 items of processing:a\nimported 2 items of processing:b\n'
     assert items_of(queue) == [b'%d' % n for n in range(1200)] + [b'', b'\xff\0']
     assert not client.exists('processing:a', 'processing:b')
+
+
+@pytest.mark.parametrize('page', ['src/cli/man/leat-import.1', '--help'])
+def test_the_example_with_odd_names(leat, queue, client, folder, base_config, redis_server, page):
+    """The example takes the keys of its pattern. Lines in the name of one are no options, and no other keys."""
+    source = (ROOT / page).read_text().replace('\\e', '\\') if page != '--help' else leat('import', page).stdout
+    line = re.search(r'redis-cli --scan .*?import$', source, re.M | re.S)[0]
+    config = write_config(folder / 'import.ini', base_config)
+    line = line.replace('redis-cli', f'redis-cli -s {redis_server.socket}') \
+               .replace('leat -q mails', f'{program("leat")} -c {config}')
+    client.lpush('processing:a', 'mail')
+    client.lpush('processing:b\n--lane\nchosen\nother', 'odd')
+    client.lpush('other', 'of another program')
+    done = subprocess.run(['sh', '-c', line], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                          check=False)
+    assert 'imported 1 item of processing:a\n' in done.stdout
+    assert client.lrange('other', 0, -1) == [b'of another program']
+    assert items_of(queue) == [b'mail'] and client.zcard(queue.laned) == 0
 
 
 def test_sets_of_dead_letters(leat, queue, client):
