@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/base64.h"
 
@@ -73,9 +74,19 @@ int output_get_bytes(const json_t *object, const char *name, struct buffer *deco
     return 0;
 }
 
+/* jansson escapes all control characters but DEL. */
 static int append_piece(const char *text, size_t size, void *context)
 {
-    return buffer_append(context, text, size);
+    const char *end = text + size, *del;
+
+    while ((del = memchr(text, 0x7f, (size_t)(end - text)))) {
+        if (buffer_append(context, text, (size_t)(del - text)) != 0 ||
+            buffer_append_text(context, "\\u007f") != 0) {
+            return -1;
+        }
+        text = del + 1;
+    }
+    return buffer_append(context, text, (size_t)(end - text));
 }
 
 int output_json_append(json_t *value, size_t flags, struct buffer *text)

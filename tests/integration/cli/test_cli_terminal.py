@@ -2,6 +2,7 @@
 import codecs
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import re
@@ -301,6 +302,15 @@ def test_a_hostile_server(leat, queue):
     for args in (['enqueue', 'true'], ['status']):
         done = leat(*args)
         assert done.returncode in (0, 1) and r'\x1b[31m\n' in done.stdout and '\x1b' not in done.stdout, done
+
+
+def test_control_characters_in_json(leat, queue):
+    """They are escaped in JSON, too, and come back from it."""
+    odd = ''.join(map(chr, [*range(1, 32), *range(127, 160)])) + '\u202e'
+    [tid] = queue.add({'command': 'true', 'label\x7f': odd})
+    shown = leat('show', '--json', tid).stdout
+    assert shown.isascii() and '\x7f' not in shown
+    assert {'name': 'label\x7f', 'value': odd} in json.loads(shown)['fields']
 
 
 def test_errors_without_utf8(leat):
