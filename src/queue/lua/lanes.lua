@@ -460,16 +460,17 @@ local function stream_tag(q)
 end
 
 -- Puts tasks of lanes whose tags are not above the stream's (tag; nil: all) into go and claims them, up to `wanted`.
--- Returns how many were put there and how many of them were claimed.
+-- Returns how many were put there, how many of them were claimed, and whether there may be more.
 local function read_lanes(q, wanted, tag, read)
-  local up = 0
+  local up, more = 0, true
   q.promoted_bytes = 0
-  while up < wanted and up < PAGE and q.promoted_bytes < MOVE_BYTES and start_next(q, tag) do
-    up = up + 1
+  while more and up < wanted and up < PAGE and q.promoted_bytes < MOVE_BYTES do
+    more = start_next(q, tag)
+    up = up + (more and 1 or 0)
   end
   local left = up > 0 and read('g', up, up) or 0
   q.promoted = nil
-  return up, up - left
+  return up, up - left, more
 end
 
 -- Claims up to `wanted` tasks in fair order as long as may_go_on(). read(kind, how many, how many of them at once)
@@ -479,11 +480,11 @@ function leat.read_fair(q, wanted, read, may_go_on)
   local stream_is_empty, dropped = false, 0
   while wanted > 0 and dropped < PAGE and may_go_on() do
     local tag = not stream_is_empty and stream_tag(q) or nil
-    local up, claimed = read_lanes(q, wanted, tag, read)
+    local up, claimed, more = read_lanes(q, wanted, tag, read)
     wanted, dropped = wanted - claimed, dropped + up - claimed
     if stream_is_empty and up == 0 then
       return
-    elseif wanted > 0 and not stream_is_empty then
+    elseif wanted > 0 and not more and not stream_is_empty then
       stream_is_empty = read('s', 1) == 1
       if not stream_is_empty then
         wanted = wanted - 1

@@ -108,6 +108,17 @@ def test_a_strict_lane_goes_first(queue):
     assert abs(Counter(lanes[:10])['now'] - 5) <= 1
 
 
+@pytest.mark.parametrize('weight, least', [('strict', 300), ('1000', 299)])
+def test_many_tasks_at_once(queue, weight, least):
+    """A claim of hundreds of tasks keeps the order of lanes, too."""
+    queue.conf_set('lane:a', weight)
+    fill(queue, 'a', 1000)
+    for _ in range(300):
+        queue.redis.xadd(queue.stream, {'command': 'plain'})
+    tasks = queue.begin('w1', 300)
+    assert len(tasks) == 300 and Counter(map(lane_of, tasks))['a'] >= least
+
+
 @pytest.mark.parametrize('before, after', [('strict', '1'), ('1', 'strict'), ('strict', '')])
 def test_a_lane_that_changes_its_kind(queue, before, after):
     """A lane whose kind changes shares, or goes first, from the change on, whatever it was when its tasks
