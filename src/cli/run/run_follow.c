@@ -140,6 +140,9 @@ static int try_cancel(struct follow *follow)
         "leat: task %s may go on, since Redis has not answered; leat cancel stops it, leat "
         "attach follows it\n",
         follow->tid);
+    if (signals > 1) {
+        (void)alarm(PATIENCE_S);
+    }
     (void)sigprocmask(SIG_SETMASK, follow->retry.mask, &blocked);
     other.client = NULL;
     status = cli_connect(&other);
@@ -182,12 +185,10 @@ static void count_pending(const struct follow *follow)
  * that is only watched is left running by the first one. */
 static void take_signal(struct follow *follow)
 {
-    int came = signals; /* a further one may come while leat tries to cancel the task */
-
     if (follow->watch) {
         cli_error("task %s goes on; leat cancel stops it", follow->tid);
         follow->left = true;
-    } else if (follow->signals > 0 || came > 1) {
+    } else if (follow->signals > 0) {
         cli_error("task %s is %s", follow->tid,
                   follow->asked ? "being cancelled; leat does not wait for its end"
                                 : "left running; leat cancel stops it, leat attach follows it");
@@ -196,7 +197,7 @@ static void take_signal(struct follow *follow)
         cli_error("cancelling task %s; interrupt again to end without waiting for it", follow->tid);
         cancel(follow);
     }
-    follow->signals = came;
+    follow->signals++;
 }
 
 static void take_signals(struct follow *follow)

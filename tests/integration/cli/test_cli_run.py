@@ -320,6 +320,16 @@ def test_second_interrupt(daemon, start, queue, wait_until, folder):
     assert f'task {tid} is being cancelled; leat does not wait for its end' in run.error
 
 
+def test_two_signals_at_once(start, queue, wait_until):
+    """If a wrapper passes on the signal that leat gets, too, the task is cancelled nevertheless."""
+    run = start('run', 'true')
+    wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
+    run.process.send_signal(signal.SIGSTOP)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+        run.process.send_signal(number)
+    assert run.ended() == CANCELLED and queue.places() == {}
+
+
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_while_it_is_enqueued(start, queue, proxy, through_proxy, number):
     """If the signal comes after Redis has taken the task and before leat knows, the task is cancelled."""
