@@ -72,7 +72,8 @@ static void on_signal(int number)
     }
 }
 
-/* The try waits for Redis in calls that no signal ends. Nothing of leat has to be put in order. */
+/* The try waits for Redis in calls that no signal ends. Nothing of leat has to be put in order, and
+ * a failed write could be told to nobody. */
 static void on_alarm(int number)
 {
     (void)number;
