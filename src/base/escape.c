@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* True for separators of lines and paragraphs, and for characters that change the direction of
@@ -51,18 +52,29 @@ static bool is_printable(uint32_t point)
     return point < 0x7f ? point >= 0x20 : point >= 0xa0 && !turns_text(point);
 }
 
-static int append_escaped(struct buffer *buffer, unsigned char byte)
+enum { ESCAPED_SIZE = sizeof "\\x00" };
+
+/* Returns what stands for the byte: a constant, or text. */
+static const char *escaped(unsigned char byte, char text[ESCAPED_SIZE])
 {
     switch (byte) {
     case '\n':
-        return buffer_append_text(buffer, "\\n");
+        return "\\n";
     case '\r':
-        return buffer_append_text(buffer, "\\r");
+        return "\\r";
     case '\t':
-        return buffer_append_text(buffer, "\\t");
+        return "\\t";
     default:
-        return buffer_printf(buffer, "\\x%02x", byte);
+        (void)snprintf(text, ESCAPED_SIZE, "\\x%02x", byte); /* always fits */
+        return text;
     }
+}
+
+static int append_escaped(struct buffer *buffer, unsigned char byte)
+{
+    char text[ESCAPED_SIZE];
+
+    return buffer_append_text(buffer, escaped(byte, text));
 }
 
 int escape_append(struct buffer *buffer, const void *data, size_t size)
@@ -146,14 +158,25 @@ int escape_append_json(struct buffer *buffer, const void *data, size_t size)
 
 void escape_copy(struct bytes bytes, char *text, size_t size)
 {
-    struct buffer escaped = BUFFER_INIT;
-    size_t whole = 0;
+    const unsigned char *at = (const unsigned char *)bytes.data;
+    size_t used = 0, step, length;
+    uint32_t point;
 
-    if (escape_append(&escaped, bytes.data, bytes.size) == 0 && escaped.size > 0) {
-        whole = escaped.size < size ? escaped.size : size - 1;
-        whole = bytes_whole(escaped.data, whole, size - 1);
-        memcpy(text, escaped.data, whole);
+    for (size_t i = 0; i < bytes.size; i += step) {
+        char other[ESCAPED_SIZE];
+        const char *shown = bytes.data + i;
+
+        length = step = decode(at + i, bytes.size - i, &point);
+        if (length == 0 || !is_printable(point)) {
+            shown = escaped(at[i], other);
+            length = strlen(shown);
+            step = 1;
+        }
+        if (length >= size - used) {
+            break;
+        }
+        memcpy(text + used, shown, length);
+        used += length;
     }
-    text[whole] = '\0';
-    buffer_free(&escaped);
+    text[used] = '\0';
 }

@@ -15,7 +15,7 @@
  * Returns 0, or -1 if memory ran out. */
 int escape_append(struct buffer *buffer, const void *data, size_t size);
 
-/* Writes the same as a string, cut to the whole characters that fit; "" if memory ran out. */
+/* Writes the same as a string, cut to what fits whole. */
 void escape_copy(struct bytes bytes, char *text, size_t size);
 
 /* Appends a word of a shell's command, in single quotes if a shell would take a character of it for

@@ -51,6 +51,7 @@ static void append_reason(struct report *report, const struct buffer *why)
     /* report_finish checks for failures */
     if (why->failed) {
         (void)buffer_append_text(&report->text, "out of memory");
+        report->no_memory = true;
     } else {
         (void)buffer_append(&report->text, why->data, why->size);
     }
@@ -71,6 +72,12 @@ void report_given(struct report *report, const char *name, const struct buffer *
 
     append_reason(report, why);
     end(report, 0, start);
+}
+
+void report_no_memory(struct report *report)
+{
+    report->count++;
+    report->no_memory = true;
 }
 
 /* Sorts by line, with errors of no line last, and by arrival within a line. */
@@ -99,9 +106,10 @@ void report_finish(struct report *report, struct buffer *errors)
         (void)buffer_append(errors, report->text.data + spans[i].begin,
                             spans[i].end - spans[i].begin);
     }
-    if (report->text.failed || report->spans.failed) {
-        (void)buffer_printf(errors, "%s: out of memory: some errors are missing\n",
-                            report->path); /* report_finish checks for failures */
+    if (report->no_memory || report->text.failed || report->spans.failed) {
+        (void)buffer_printf(errors, "%s: out of memory: some errors may be missing\n",
+                            report->path); /* a failure of this is the same one */
+        errors->failed = true;
     }
     buffer_free(&report->text);
     buffer_free(&report->spans);

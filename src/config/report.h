@@ -4,6 +4,7 @@
 #ifndef LEAT_CONFIG_REPORT_H
 #define LEAT_CONFIG_REPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buffer.h"
@@ -11,6 +12,7 @@
 struct report {
     const char *path; /* name of the file in messages, which escape it; not owned */
     size_t count;
+    bool no_memory;
     struct buffer text;  /* the messages in the order of their arrival */
     struct buffer spans; /* an array of struct report_span, one for each message in text */
 };
@@ -29,8 +31,11 @@ void report_reason(struct report *report, size_t line, const char *key, const st
 /* Adds the reason of something that is not from the file, after its name: "--redis: text". */
 void report_given(struct report *report, const char *name, const struct buffer *why);
 
+/* Notes that memory ran out. */
+void report_no_memory(struct report *report);
+
 /* Appends all messages to errors, sorted by line, and frees the report. If memory ran out, some may
- * be missing, and errors says so. */
+ * be missing: errors says so, and errors->failed is set. */
 void report_finish(struct report *report, struct buffer *errors);
 
 #endif

@@ -175,15 +175,16 @@ static int test(struct options *options, struct config **config, struct buffer *
     char user[128];
     /* systemd gives credentials to the service alone, so a shell cannot check them */
     options->source.skip_credentials = !getenv("CREDENTIALS_DIRECTORY");
-    if (unit_user_become(options->path, user, sizeof user)) {
-        return EX_CONFIG;
+    int code = unit_user_become(options->path, user, sizeof user);
+    if (code) {
+        return code;
     }
     if (options_load(options, config, errors)) {
         log_lines(LOG_ERR, NULL, errors);
         if (*user) {
             log_text(LOG_ERR, "%s: checked as user %s", options->path, user);
         }
-        return EX_CONFIG;
+        return errors->failed ? EX_OSERR : EX_CONFIG;
     }
     return test_host(*config, user);
 }
@@ -346,7 +347,7 @@ static void reload(struct daemon *daemon)
                   "configuration not reloaded: the running one stays in use");
         goto done;
     }
-    if (rights_check(fresh) || !rights_fit(fresh, &daemon->confinement)) {
+    if (rights_check(fresh, &daemon->confinement)) {
         log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
                   "configuration not reloaded: the running one stays in use");
         config_free(fresh);
@@ -623,6 +624,20 @@ static int isolate(struct daemon *daemon)
 }
 
 /* Returns an exit code. */
+static int run_isolated(struct daemon *daemon, const struct rlimit *nofile)
+{
+    time_slice_shorten();
+    rights_warn(daemon->config);
+    rights_confine(daemon->config, &daemon->confinement);
+    warn_of_programs(daemon->config, true);
+    int code = isolate(daemon);
+    file_limit_warn(daemon->config, daemon->isolation.cgroups);
+    code = code ? code : run(daemon, nofile);
+    isolation_close(&daemon->isolation);
+    return code;
+}
+
+/* Returns an exit code. */
 static int serve(struct options *options)
 {
     if (open_first_log(options->test)) {
@@ -645,21 +660,13 @@ static int serve(struct options *options)
         code = EX_USAGE;
     } else if (options_load(options, &daemon.config, &errors)) {
         log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &errors);
-        code = EX_CONFIG;
+        code = errors.failed ? EX_OSERR : EX_CONFIG;
     } else if (reset_signals() || file_limit_raise(&nofile) || open_log(daemon.config)) {
         log_text(LOG_ERR, "cannot start: %s", strerror(errno));
         code = EX_OSERR;
-    } else if (rights_check(daemon.config) || !rights_fit(daemon.config, &daemon.confinement)) {
-        code = EX_CONFIG;
     } else {
-        time_slice_shorten();
-        rights_warn(daemon.config);
-        rights_confine(daemon.config, &daemon.confinement);
-        warn_of_programs(daemon.config, true);
-        code = isolate(&daemon);
-        file_limit_warn(daemon.config, daemon.isolation.cgroups);
-        code = code ? code : run(&daemon, &nofile);
-        isolation_close(&daemon.isolation);
+        code = rights_check(daemon.config, &daemon.confinement);
+        code = code ? code : run_isolated(&daemon, &nofile);
     }
     if (daemon.offer_socket >= 0) {
         upgrade_refuse(daemon.offer_socket, "it cannot start; its own log says why");

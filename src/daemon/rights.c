@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/log/log.h"
@@ -21,26 +22,48 @@ int rights_hide(void)
     return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-int rights_check(const struct config *config)
+/* Logs what this process lacks to run tasks as this user. Returns whether it lacks anything. */
+static bool lacks_rights(const struct config *config, const struct identity *identity)
 {
     char lacks[160];
     const struct config_task *task = &config->task;
-    struct identity *identity = identity_new(task);
+    identity_lacks(identity, lacks, sizeof lacks);
+    if (*lacks) {
+        log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
+                  "%s: [task] %s = %s: leatd cannot run tasks so without %s; use the drop-in "
+                  "leatd-other-user.conf for the unit, or remove user and group",
+                  config->path, task->user ? "user" : "group",
+                  task->user ? task->user : task->group, lacks);
+    }
+    return *lacks;
+}
+
+/* The same for the bounds that this process has given itself. */
+static bool is_outside(const struct config *config, const struct identity *identity,
+                       const struct confinement *confinement)
+{
+    bool has_users = confinement_allows(confinement, identity);
+    bool has_all = has_users && (config->task.no_new_privileges || !confinement->active);
+    if (!has_all) {
+        log_event(
+            LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
+            "%s: [task] %s: leatd has bounded itself to the user and groups that tasks had at "
+            "its start; restart it to change this: systemctl restart leatd@%s",
+            config->path, has_users ? "no_new_privileges" : "user, group", config->queue.name);
+    }
+    return !has_all;
+}
+
+int rights_check(const struct config *config, const struct confinement *confinement)
+{
+    struct identity *identity = identity_new(&config->task);
     if (!identity) {
         log_text(LOG_ERR, "cannot look up the user of tasks: %s", strerror(ENOMEM));
-        return -1;
+        return EX_OSERR;
     }
-    identity_lacks(identity, lacks, sizeof lacks);
+    bool is_refused = lacks_rights(config, identity) || is_outside(config, identity, confinement);
     identity_free(identity);
-    if (!*lacks) {
-        return 0;
-    }
-    const char *name = task->user ? task->user : task->group;
-    log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
-              "%s: [task] %s = %s: leatd cannot run tasks so without %s; use the drop-in "
-              "leatd-other-user.conf for the unit, or remove user and group",
-              config->path, task->user ? "user" : "group", name, lacks);
-    return -1;
+    return is_refused ? EX_CONFIG : EX_OK;
 }
 
 static bool wants_bounds(const struct config *config, const struct identity *identity)
@@ -76,24 +99,6 @@ void rights_confine(const struct config *config, struct confinement *confinement
                  strerror(identity ? errno : ENOMEM));
     }
     identity_free(identity);
-}
-
-bool rights_fit(const struct config *config, const struct confinement *confinement)
-{
-    struct identity *identity = identity_new(&config->task);
-    bool has_users = identity && confinement_allows(confinement, identity);
-    bool has_all = has_users && (config->task.no_new_privileges || !confinement->active);
-    if (!identity) {
-        log_text(LOG_ERR, "cannot look up the user of tasks: %s", strerror(ENOMEM));
-    } else if (!has_all) {
-        log_event(
-            LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
-            "%s: [task] %s: leatd has bounded itself to the user and groups that tasks had at "
-            "its start; restart it to change this: systemctl restart leatd@%s",
-            config->path, has_users ? "no_new_privileges" : "user, group", config->queue.name);
-    }
-    identity_free(identity);
-    return has_all;
 }
 
 static bool is_in_file(const char *password, const char *file, const char *credential)

@@ -14,10 +14,10 @@
  * or −1 with errno. */
 int rights_hide(void);
 
-/* Checks whether this process can run tasks as the configured user. Returns 0, or −1 after logging
- * what to do. A user that does not exist is no error here, but a fault of the host when a task
- * starts. */
-int rights_check(const struct config *config);
+/* Checks whether this process can run tasks as the configured user, also within the bounds that it
+ * has given itself. Returns 0, or an exit code after logging what to do. A user that does not exist
+ * is no error here, but a fault of the host when a task starts. */
+int rights_check(const struct config *config, const struct confinement *confinement);
 
 /* If tasks run as another user, bounds the ids that this process can change to, once; not as root,
  * whom nothing bounds, and not with [task] no_new_privileges = no. If it fails, logs a warning and
@@ -28,10 +28,6 @@ void rights_confine(const struct config *config, struct confinement *confinement
  * configuration, and the user of this process, has bounded itself. Returns 0, or −1 without memory.
  */
 int rights_list_bounded(const struct config *config, struct buffer *keys);
-
-/* Returns true if tasks can run as the configured user within the bounds of this process. Otherwise
- * logs what to do. */
-bool rights_fit(const struct config *config, const struct confinement *confinement);
 
 /* Warns about a password in a file that all users can read, about one that is sent to another host
  * without TLS, and about files for TLS that this process cannot read. */

@@ -76,7 +76,7 @@ int cli_bad_config(const struct buffer *errors)
     /* a failure of stderr cannot be reported */
     (void)fprintf(stderr, "leat: cannot read the configuration:\n%.*s%s", (int)errors->size,
                   errors->size > 0 ? errors->data : "", end);
-    return EX_CONFIG;
+    return errors->failed ? EX_OSERR : EX_CONFIG;
 }
 
 int cli_load(struct cli *cli)

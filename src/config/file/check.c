@@ -552,7 +552,7 @@ void check_resolve(struct config *config, bool skip_credentials, const struct ke
     if (!queue->stream && queue->name) {
         queue->stream = strdup(queue->name);
         if (!queue->stream) {
-            report_add(report, 0, "out of memory");
+            report_no_memory(report);
         }
     }
     if (queue->concurrency == 0) {

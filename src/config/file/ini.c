@@ -80,19 +80,11 @@ static bool has_comment(const char *line, size_t length)
     return false;
 }
 
-/* Escapes a name from the file for a message. Returns text. */
+/* Escapes a name from the file for a message; a long one is cut, which is enough to find it there.
+ * Returns text. */
 static const char *shown(const char *data, size_t size, char text[SHOWN_MAX])
 {
-    struct buffer buffer = BUFFER_INIT;
-
-    if (escape_append(&buffer, data, size) != 0) {
-        buffer_clear(&buffer);
-    }
-    /* a long name is cut, which is enough to find it in the file */
-    (void)snprintf(text, SHOWN_MAX, "%.*s",
-                   (int)(buffer.size < SHOWN_MAX ? buffer.size : SHOWN_MAX),
-                   buffer.size > 0 ? buffer.data : "");
-    buffer_free(&buffer);
+    escape_copy((struct bytes){data, size}, text, SHOWN_MAX);
     return text;
 }
 

@@ -76,7 +76,7 @@ static int parse(const char *path, const char *text, size_t size, const struct c
 
     *config = NULL;
     if (!made || ini_read(made, text, size, &report, &lines) != 0) {
-        report_add(&report, 0, "out of memory");
+        report_no_memory(&report);
         goto fail;
     }
     if (override_apply(made, given, &lines, &report) == 0) {
@@ -158,6 +158,7 @@ static int load(const char *path, const struct config_given *given, struct confi
     (void)close(fd); /* the file was only read, so an error loses nothing */
     if (fault) {
         result = refuse_file(path, "read", fault, errors);
+        errors->failed = errors->failed || text.failed;
     } else {
         result = parse(path, text.size > 0 ? text.data : "", text.size, given, config, errors);
     }

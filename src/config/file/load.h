@@ -12,7 +12,8 @@
 #include "config/file/override.h"
 
 /* Reads and checks the file. Returns 0, and the caller owns *config. On errors returns -1; errors
- * then has a line for each: "FILE:LINE: key: what is wrong; what to do". */
+ * then has a line for each: "FILE:LINE: key: what is wrong; what to do". If memory ran out,
+ * errors->failed is set, and lines may be missing. */
 int config_load(const char *path, struct config **config, struct buffer *errors);
 
 /* The same with settings that take precedence over the file. If path is NULL, no file is read and

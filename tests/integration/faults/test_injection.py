@@ -1,6 +1,8 @@
 """Calls that fail in leatd and leat: each allocation, fork, pipe, write and so on, once and from then on.
 These tests try some calls; `make inject` tries all."""
 import json
+import os
+import subprocess
 
 import pytest
 
@@ -14,6 +16,7 @@ from harness.tasks import QUICK
 
 # exit statuses of a program that could not go on
 FAILED = (69, 70, EX_OSERR, 74, 75)
+EX_CONFIG = 78  # systemd does not start leatd again after it
 BACKLOG = 8  # tasks that wait while no start succeeds; a worker that starts at last has to run them all
 CALLS = ('alloc', 'fork', 'pipe', 'send', 'read', 'open', 'payload', 'epoll', 'child', 'file')
 OPENING = ('alloc', 'send', 'read', 'socket', 'epoll', 'timer', 'file', 'open')
@@ -23,6 +26,11 @@ START = ('alloc', 'fork', 'send', 'open', 'epoll', 'timer', 'socket', 'file', 'm
 def modes(kinds):
     return [pytest.param(kind, ever, id=f'{kind}-{"on" if ever else "once"}')
             for kind in kinds for ever in (False, True)]
+
+
+def refusals(kind):
+    """A file that cannot be read may be told as a wrong configuration; memory that is missing may not."""
+    return () if kind == 'alloc' else (EX_CONFIG,)
 
 
 @pytest.mark.parametrize('kind, ever', modes(CALLS))
@@ -89,7 +97,7 @@ def sweep_starts(daemon, queue, folder, injector, kind, ever, quick, early):
             assert worker.wait_exit() == 0, worker.log()
         else:
             lost.add(str(number))
-            assert worker.wait_exit() in FAILED + (78,), f'{number}: {worker.log()}'
+            assert worker.wait_exit() in FAILED + refusals(kind), f'{number}: {worker.log()}'
             assert worker.log() or kind in ('alloc', 'send'), 'the daemon says why'
         assert 'Sanitizer' not in worker.log()
         worker.close()
@@ -103,6 +111,25 @@ def sweep_starts(daemon, queue, folder, injector, kind, ever, quick, early):
     wait_until(lambda: is_empty(queue))
     runs = trace.read_text().split() if trace.exists() else []  # perhaps no daemon started
     assert {number for number in runs if runs.count(number) > 1} <= lost, 'a task ran twice with its worker alive'
+
+
+@pytest.mark.parametrize('ever', [False, True], ids=['once', 'on'])
+def test_check(folder, injector, ever):
+    """Whichever allocation fails, a right configuration is not told as a wrong one."""
+    path = daemons.write_config(folder / 'check.ini', {
+        'queue': {'name': 'emails'}, 'task': {'environment': 'A=1'}, 'retry': {'exit.7': 3},
+        'security': {'commands': 'listed'}, 'lanes': {'*': '1, 1'},
+        'command.x': {'program': 'echo', 'arguments': '{payload}'}})
+    for number in range(1, EVER):
+        injector.arm('alloc', number, EVER if ever else None)
+        done = subprocess.run([daemons.program('leatd'), '-t', '-c', path], env={**os.environ, **injector.env},
+                              capture_output=True, text=True, timeout=120, check=False)
+        failed = injector.failed
+        injector.disarm()
+        assert done.returncode in (0, EX_OSERR), f'{number}: {done.returncode} {done.stderr}'
+        if not failed:
+            break
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize('kind, ever', modes(START))
@@ -183,7 +210,7 @@ def test_commands(leat, queue, injector, command, ever):
             injector.disarm()
             told = f'{kind} {number}: {done.returncode} {done.stdout} {done.stderr}'
             healthy = (0, 1) if 'status' in command else (0,)  # there is no live worker
-            assert done.returncode in healthy + FAILED + (78,), told
+            assert done.returncode in healthy + FAILED + refusals(kind), told
             assert done.returncode in healthy or done.stderr or kind == 'send', told
             assert 'Sanitizer' not in done.stderr, told
             if command == 'status in JSON' and done.returncode in healthy:

@@ -128,7 +128,7 @@ static void parse_work(bool failing)
             abort();
         }
         config_free(config);
-    } else if (!failing) {
+    } else if (!failing || !errors.failed) {
         abort();
     }
     buffer_free(&errors);
