@@ -169,6 +169,16 @@ static int test_host(const struct config *config, const char *user)
                  : options_say("%s: ok\n", config->path);
 }
 
+/* Logs the errors. Returns the exit code. */
+static int refuse_config(const struct buffer *errors, const char *message_id)
+{
+    log_lines(LOG_ERR, message_id, errors);
+    if (errors->size == 0) {
+        log_text(LOG_ERR, "cannot read the configuration: out of memory");
+    }
+    return errors->failed ? EX_OSERR : EX_CONFIG;
+}
+
 /* leatd -t. Returns an exit code. */
 static int test(struct options *options, struct config **config, struct buffer *errors)
 {
@@ -180,11 +190,11 @@ static int test(struct options *options, struct config **config, struct buffer *
         return code;
     }
     if (options_load(options, config, errors)) {
-        log_lines(LOG_ERR, NULL, errors);
+        code = refuse_config(errors, NULL);
         if (*user) {
             log_text(LOG_ERR, "%s: checked as user %s", options->path, user);
         }
-        return errors->failed ? EX_OSERR : EX_CONFIG;
+        return code;
     }
     return test_host(*config, user);
 }
@@ -659,8 +669,7 @@ static int serve(struct options *options)
     } else if (options->takes_over && read_offer(&daemon)) {
         code = EX_USAGE;
     } else if (options_load(options, &daemon.config, &errors)) {
-        log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &errors);
-        code = errors.failed ? EX_OSERR : EX_CONFIG;
+        code = refuse_config(&errors, LOG_ID_CONFIG_REJECTED);
     } else if (reset_signals() || file_limit_raise(&nofile) || open_log(daemon.config)) {
         log_text(LOG_ERR, "cannot start: %s", strerror(errno));
         code = EX_OSERR;

@@ -170,6 +170,7 @@ static const struct {
     [REDIS_ERROR_EXHAUSTED] = {"exhausted-stream",
                                "run leat doctor --repair, which creates the stream again as soon "
                                "as it is empty"},
+    [REDIS_ERROR_NO_MEMORY] = {"no-memory", "free memory on this host"},
     [REDIS_ERROR_OTHER] = {"error", "see the message and the log of Redis"},
 };
 

@@ -27,6 +27,7 @@ enum redis_error {
     REDIS_ERROR_FULL,        /* FULL: the queue is at its length limit */
     REDIS_ERROR_EXHAUSTED,   /* an entry has the greatest possible id: nothing can be added after it
                               */
+    REDIS_ERROR_NO_MEMORY,   /* this process ran out of memory */
     REDIS_ERROR_OTHER,
 };
 

@@ -71,11 +71,12 @@ static int check_source(const struct cli *cli)
 
 int cli_bad_config(const struct buffer *errors)
 {
-    const char *end = errors->size > 0 && errors->data[errors->size - 1] == '\n' ? "" : "\n";
-
+    if (errors->size == 0) {
+        return cli_no_memory();
+    }
     /* a failure of stderr cannot be reported */
     (void)fprintf(stderr, "leat: cannot read the configuration:\n%.*s%s", (int)errors->size,
-                  errors->size > 0 ? errors->data : "", end);
+                  errors->data, errors->data[errors->size - 1] == '\n' ? "" : "\n");
     return errors->failed ? EX_OSERR : EX_CONFIG;
 }
 
@@ -124,6 +125,7 @@ int cli_status_of(enum redis_error error)
         [REDIS_ERROR_CALLER] = EX_DATAERR,
         [REDIS_ERROR_FULL] = EX_TEMPFAIL,
         [REDIS_ERROR_EXHAUSTED] = EX_SOFTWARE,
+        [REDIS_ERROR_NO_MEMORY] = EX_OSERR,
         [REDIS_ERROR_OTHER] = EX_SOFTWARE,
     };
 

@@ -98,7 +98,7 @@ static redisReply *call(struct client *client, struct command *command,
                         const struct trouble *trouble)
 {
     if (client_append(client, command)) {
-        tell(trouble, REDIS_ERROR_OTHER, "", "out of memory");
+        tell(trouble, REDIS_ERROR_NO_MEMORY, "", "out of memory");
         return NULL;
     }
     return receive(client, trouble);
@@ -200,7 +200,7 @@ static int connect_redis(struct client *client, const struct config_redis *confi
         client->redis = redisConnectWithTimeout(config->host, (int)config->port, limit);
     }
     if (!client->redis || client->redis->err) {
-        tell(trouble, REDIS_ERROR_LOST, address,
+        tell(trouble, client->redis ? REDIS_ERROR_LOST : REDIS_ERROR_NO_MEMORY, address,
              client->redis ? client->redis->errstr : "out of memory");
         return -1;
     }
@@ -316,7 +316,7 @@ struct client *client_open(const struct config_redis *config, const struct clien
     struct trouble trouble = {.error = error, .why = why, .size = why_size};
     struct client *client = malloc(sizeof *client);
     if (!client) {
-        tell(&trouble, REDIS_ERROR_OTHER, "", "out of memory");
+        tell(&trouble, REDIS_ERROR_NO_MEMORY, "", "out of memory");
         return NULL;
     }
     *client = (struct client){

@@ -31,7 +31,7 @@ int discovery_find(const struct config_redis *config, struct endpoint *endpoint,
         .endpoint = endpoint, .error = error, .why = why, .why_size = why_size};
     const struct discovery_events events = {.told = on_found, .context = &finding};
     struct discovery *discovery = NULL;
-    *error = REDIS_ERROR_OTHER;
+    *error = REDIS_ERROR_NO_MEMORY;
     (void)snprintf(why, why_size, "out of memory");
     finding.loop = ev_loop_new(EVFLAG_AUTO);
     if (finding.loop) {

@@ -61,7 +61,7 @@ static void open_connection(struct link *link)
         link->connection = connection_new(link->loop, &link->redis, link->name, &events);
     }
     if (!link->connection) {
-        link->changed(link->context, REDIS_ERROR_OTHER, "out of memory");
+        link->changed(link->context, REDIS_ERROR_NO_MEMORY, "out of memory");
         try_later(link);
         return;
     }

@@ -51,7 +51,7 @@ static void on_changed(void *context, enum redis_error error, const char *why)
     if (error != REDIS_ERROR_NONE) {
         finish(query, NULL, error, why);
     } else if (!query->finished && link_send(query->link, query->command, on_reply, query) != 0) {
-        finish(query, NULL, REDIS_ERROR_OTHER, "out of memory");
+        finish(query, NULL, REDIS_ERROR_NO_MEMORY, "out of memory");
     }
 }
 

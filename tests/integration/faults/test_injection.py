@@ -28,11 +28,6 @@ def modes(kinds):
             for kind in kinds for ever in (False, True)]
 
 
-def refusals(kind):
-    """A file that cannot be read may be told as a wrong configuration; memory that is missing may not."""
-    return () if kind == 'alloc' else (EX_CONFIG,)
-
-
 @pytest.mark.parametrize('kind, ever', modes(CALLS))
 def test_work(daemon, queue, folder, injector, kind, ever):
     """The Nth call fails while tasks succeed, are retried, die, write, read, wait and become due: each ends
@@ -77,6 +72,7 @@ def sweep_starts(daemon, queue, folder, injector, kind, ever, quick, early):
     """Starts daemons in which calls fail until they are ready; with early, until they have run a task."""
     trace = folder / 'trace'
     clean = missed = 0
+    refusals = () if kind == 'alloc' else (EX_CONFIG,)
     lost = set()  # tasks whose worker ended before it could report them
     for number in points(quick):
         task = {'command': f'echo {number} >> {trace}'}
@@ -97,7 +93,7 @@ def sweep_starts(daemon, queue, folder, injector, kind, ever, quick, early):
             assert worker.wait_exit() == 0, worker.log()
         else:
             lost.add(str(number))
-            assert worker.wait_exit() in FAILED + refusals(kind), f'{number}: {worker.log()}'
+            assert worker.wait_exit() in FAILED + refusals, f'{number}: {worker.log()}'
             assert worker.log() or kind in ('alloc', 'send'), 'the daemon says why'
         assert 'Sanitizer' not in worker.log()
         worker.close()
@@ -210,7 +206,8 @@ def test_commands(leat, queue, injector, command, ever):
             injector.disarm()
             told = f'{kind} {number}: {done.returncode} {done.stdout} {done.stderr}'
             healthy = (0, 1) if 'status' in command else (0,)  # there is no live worker
-            assert done.returncode in healthy + FAILED + refusals(kind), told
+            failures = (EX_OSERR,) if kind == 'alloc' else FAILED + (EX_CONFIG,)
+            assert done.returncode in healthy + failures, told
             assert done.returncode in healthy or done.stderr or kind == 'send', told
             assert 'Sanitizer' not in done.stderr, told
             if command == 'status in JSON' and done.returncode in healthy:
