@@ -160,7 +160,7 @@ static void on_claimed(void *context, const struct redisReply *reply)
     claim_loop->careful = false;
     claim_loop->claim_took_ns = clock_boot_ns() - claim_loop->claim_sent_ns;
     handle_reply(claim_loop, &answer, claim_loop->claim_wakeups);
-    /* if the read waited for the task that filled the last slot, the next read will wait, too; a
+    /* if the read waited for the only task that was claimed, the next read will wait, too; a
      * request that came since the claim was sent stays */
     claim_loop->backlog = claim_loop->wanted > 0 && answer.task_count >= claim_loop->wanted;
     claim_loop->scheduled |= claim_loop->wanted > 0 ? claim_loop->backlog : !claim_loop->waited;
@@ -172,6 +172,9 @@ static void on_claimed(void *context, const struct redisReply *reply)
         claim_loop->fence = task->fence > claim_loop->fence ? task->fence : claim_loop->fence;
         slots_take(claim_loop->slots, task, claim_loop->claim_sent_ns);
     }
+    /* when a slot is free again, others may wait: a blocking read would take one of the stream,
+     * whose turn it need not be */
+    claim_loop->scheduled |= slots_room(claim_loop->slots) == 0;
     /* the claim stopped early: others may be there, and a blocking read would transfer one twice */
     claim_loop->scheduled |= bytes >= QUEUE_MOVE_BYTES;
     for (size_t i = 0; answer.unread && i < answer.unread->elements; i++) {

@@ -157,6 +157,27 @@ def test_a_backlog_blocks_no_other_lane(daemon, queue, client, stamps, how, slot
         assert starts().index(tid) - added <= slots + 1 + slots
 
 
+@pytest.mark.parametrize('delay_s', [0, 0.002])
+@pytest.mark.parametrize('slots', [1, 2])
+def test_a_lane_has_its_turn_when_a_slot_is_free_again(daemon, queue, client, stamps, latch, proxy, through_proxy,
+                                                       slots, delay_s):
+    """Tasks come one at a time until all slots are taken, and then others, without a lane and in a strict one.
+    These go first, however far away Redis is."""
+    worker = daemon(dict(through_proxy, queue={'concurrency': slots}, lanes={'urgent': 'strict'})).wait_ready()
+    proxy.delay(delay_s)
+    for count in range(slots):
+        wait_blocked(client)
+        queue.add({'command': latch.command})
+        wait_until(lambda count=count: len(worker.descendants()) == count + 1)
+    queue.add(*[task(stamps)] * 5)
+    queue.add(*[task(stamps, 'urgent')] * 5)
+    latch.open()
+    wait_empty(queue)
+    order = [lane for lane, _ in stamped(stamps)]
+    last = len(order) - order[::-1].index('urgent')
+    assert order[:last].count('none') < slots, order  # tasks that start together may write in another order
+
+
 def wait_for(path, condition, timeout=60):
     wait_until(lambda: condition(stamped(path)), timeout, lambda: stamped(path)[-20:])
     return stamped(path)
