@@ -39,7 +39,7 @@ static const char help[] =
     "  leat enqueue --delay 5m -- convert \"my photo.png\" small.jpg\n"
     "  find . -name '*.png' -print0 |\n"
     "      leat enqueue --file - --null -- ./convert-stdin\n"
-    "  leat enqueue --file urls.txt --as URL 'curl -O \"$TASK_URL\"'\n"
+    "  leat enqueue --file urls.txt --as URL ./fetch\n"
     "\n"
     "Exit codes:\n"
     "  0   the task is in the queue; with --id it may have been there before\n"

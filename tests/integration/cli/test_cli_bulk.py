@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import termios
@@ -12,7 +13,7 @@ import threading
 
 import pytest
 
-from harness.daemon import program, write_config
+from harness.daemon import ROOT, program, write_config
 
 EX_DATAERR, EX_NOINPUT, EX_UNAVAILABLE, EX_IOERR, EX_TEMPFAIL = 65, 66, 69, 74, 75
 
@@ -321,6 +322,23 @@ def test_lines_become_a_field(leat, queue):
     assert tasks == [{b'URL': url, b'command': b'curl "$TASK_URL"', b'payload': b'p'} for url in (b'a b', b'c')]
     leat('enqueue', '--file', '-', '--as', 'command', '--field', 'A=1', input='true\n')
     assert dict(zip(*[iter(queue.entries('stream')[-1][1])] * 2)) == {b'command': b'true', b'A': b'1'}
+
+
+@pytest.mark.parametrize('page', ['src/cli/man/leat-enqueue.1', '--help'])
+def test_the_example_with_odd_lines(leat, folder, page):
+    """Others may have written lines of the file. No line chooses the name of a file in the home of tasks."""
+    source = (ROOT / page).read_text() if page != '--help' else leat('enqueue', page).stdout
+    [line] = re.findall(r'leat enqueue --file urls.txt --as URL (.*)', source)
+    home, others = folder / 'home', folder / 'others'
+    home.mkdir()
+    others.mkdir()
+    (others / '.forward').write_text('"|id"')
+    (home / 'fetch').write_text('#!/bin/sh\nprintf %s "$TASK_URL" >got\n')
+    (home / 'fetch').chmod(0o755)
+    url = f'file://{others}/.forward'
+    subprocess.run(['sh', '-c', f'eval {line}'], cwd=home, env={**os.environ, 'TASK_URL': url}, check=True)
+    assert sorted(path.name for path in home.iterdir()) == ['fetch', 'got']
+    assert (home / 'got').read_text() == url
 
 
 @pytest.mark.parametrize('args, code, said', [
