@@ -279,6 +279,16 @@ static int import_all(struct import *import)
 
 /* ---- options */
 
+/* An item may become the input, the command or a variable of a task, but no field that leat itself
+ * acts on. */
+static bool can_be_item(const char *name)
+{
+    const struct task_field field = {.name = bytes_of(name)};
+
+    return strcmp(name, "payload") == 0 || strcmp(name, "command") == 0 ||
+           task_field_is_variable(&field);
+}
+
 /* Refuses to make tasks that every worker would refuse. */
 static int check_field(struct import *import)
 {
@@ -299,6 +309,12 @@ static int check_field(struct import *import)
     }
     if (!import->field) {
         import->field = import->cli->config->intake.field;
+    }
+    if (!can_be_item(import->field)) {
+        return cli_usage(import->cli,
+                         "--field: an item cannot become %s; give payload, command or the name of "
+                         "a variable",
+                         import->field);
     }
     if (draft_add_text(&draft, import->field, "x") != 0) {
         return cli_no_memory();
