@@ -225,7 +225,7 @@ checks['lost-lane'] = function(q, lane)
     return nil
   end
   local spec = leat.lane_spec(q, lane)
-  if spec.every_us and redis.call('ZSCORE', q[DELAYED], 'l:' .. lane) then
+  if leat.waits_for_token(q, lane, spec) then
     return nil
   elseif spec.most and leat.lane_running(q, lane) >= spec.most then
     return nil

@@ -178,7 +178,7 @@ end
 
 local function join_if_startable(q, lane)
   local spec = spec_of(q, lane)
-  if not is_capped(q, lane, spec) and not (spec.every_us and redis.call('ZSCORE', q[DELAYED], 'l:' .. lane)) then
+  if not is_capped(q, lane, spec) and not leat.waits_for_token(q, lane, spec) then
     join(q, lane, spec)
   end
 end

@@ -26,7 +26,7 @@
 -- refused write is undone. If Redis dies in the middle of a call, neither its file nor its replicas have a part of
 -- the call.
 
-local VERSION = 16 -- increase it with each change of the library: workers replace an older one, never a newer one
+local VERSION = 17 -- increase it with each change of the library: workers replace an older one, never a newer one
 
 -- The keys, in the order of every call. Producers' functions take the first PRODUCER_KEYS, the others all of them.
 local STREAM, BELL, WAITING, DELAYED, NAMES, CONF, STATS, LANES, LANED = 1, 2, 3, 4, 5, 6, 7, 8, 9
@@ -168,10 +168,11 @@ local function short(text)
   return text and #text <= LONG_VALUE and text or ''
 end
 
--- Whether the text has the form of a tid. Ids of Redis and of leat have halves of at most 20 digits.
+-- Whether the text has the form of a tid. Ids of Redis and of leat have halves of at most 20 digits, without zeros
+-- before them, which members of laned do not keep.
 local function is_tid(text)
   local ms, sequence = text:match('^(%d+)%-(%d+)$')
-  return ms ~= nil and #ms <= ID_WIDTH and #sequence <= ID_WIDTH
+  return ms ~= nil and #ms <= ID_WIDTH and #sequence <= ID_WIDTH and not text:find('^0%d') and not sequence:find('^0%d')
 end
 
 -- Whether an entry of a stream can have that id. Tids that new_tid made are too large for that.

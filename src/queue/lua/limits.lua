@@ -70,18 +70,27 @@ function leat.turn_ms(q, next_ms, every_us)
   return next_ms + math.ceil(math.floor((turn - next_us) / every_us) * every_us / 1000)
 end
 
+-- Whether the lane has to wait for its rate. It never waits longer than for one token: a later time is one of a clock
+-- that was set back since.
+function leat.waits_for_token(q, lane, spec)
+  local due = spec.every_us and redis.call('ZSCORE', q[DELAYED], 'l:' .. lane)
+  return due and due * 1000 <= q.now_us + spec.every_us + SLACK_US
+end
+
 -- For a changed rate: forgets what was taken at the old one.
 function leat.forget_rate(q, name)
   redis.call('HDEL', q[STATS], name, 'turn')
 end
 
--- Forgets, in one page of stats, the buckets of lanes that are full, which is what a missing one means. Returns where to
--- go on.
-function leat.sweep_rates(q, cursor)
+-- Forgets, in one page of stats, the buckets of lanes that are full, which is what a missing one means. The lanes of the
+-- others may wait by a clock that was set back. Returns where to go on.
+function leat.sweep_rates(q, cursor, out)
   local page = redis.call('HSCAN', q[STATS], cursor, 'MATCH', 't:*', 'COUNT', CHUNK)
   for i = 1, #page[2], 2 do
     if number_or(page[2][i + 1], math.huge) <= q.now_us - SLACK_US then
       redis.call('HDEL', q[STATS], page[2][i])
+    else
+      try(out, whole_step, leat.wake_lane, q, page[2][i]:sub(3))
     end
   end
   return page[1]

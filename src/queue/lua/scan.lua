@@ -181,7 +181,7 @@ function leat.scan(q, cursor, lease, out)
     local following = sweep_awaited(q, start)
     return following ~= '0' and 'a' .. following or 't0'
   elseif kind == 't' then
-    local following = leat.sweep_rates(q, start)
+    local following = leat.sweep_rates(q, start, out)
     return following ~= '0' and 't' .. following or 'd'
   elseif kind == 'd' then
     return leat.sweep_dead_letters(q) and 'd' or ''

@@ -207,6 +207,21 @@ def test_other_files(leat, queue, folder, line, why):
     assert queue.places() == {}
 
 
+def test_an_id_with_a_zero_before_it(leat, queue, folder):
+    """A bit of the file has changed, so that the id of a task in a lane has another form. It is named and adds
+    nothing, since its lane would not find it."""
+    queue.register('w1:1:a')
+    queue.add({'command': 'x', 'lane': 'a'}, {'command': 'y', 'lane': 'a'})
+    [*_, line] = [line for line in leat('export').stdout.splitlines() if json.loads(line)['state'] == 'ready']
+    tid = json.loads(line)['tid']
+    (folder / 'file').write_text(line.replace(tid, '0' + tid[1:]) + '\n')
+    queue.redis.delete(*queue.keys)
+    queue.register('w1:1:a')
+    done = leat('import', '--export', folder / 'file')
+    assert done.returncode == EX_DATAERR and 'line 1: it is not a task' in done.stderr, done
+    assert queue.places() == {}
+
+
 @pytest.mark.parametrize('last', [
     '{"tid":', '{"state": "ready", "fields": [{"name": "a", "value": 5}], "leat": []}',
     '{"state": "dead", "dead_id": "x", "fields": [], "leat": []}',

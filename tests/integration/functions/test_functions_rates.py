@@ -6,6 +6,7 @@ import pytest
 import redis
 
 from harness.functions import invariants
+from harness.functions.doctor import Doctor
 from harness.polling import wait_until
 
 WORKERS = ('w1', 'w2', 'w3')
@@ -34,6 +35,28 @@ def test_full_buckets_are_forgotten(queue):
         return {name for name in queue.redis.hkeys(queue.stats) if name[:2] == b't:'}
     wait_until(lambda: buckets() == {b't:slow'})
     assert queue.begin('w1', 9) == []
+
+
+@pytest.mark.parametrize('then', ['scan', 'add', 'repair'])
+def test_a_clock_that_was_set_back(queue, then):
+    """A lane that waits for a rate token, by a clock that was a day ahead, goes on at the next scan, with its next
+    task, or by doctor. It does not wait for a day."""
+    queue.conf_set('lane:slow', '1, -, 20/s')
+    queue.add(*[{'command': 'x', 'lane': 'slow'}] * 100)
+    tids = [task.tid for task in queue.begin('w1', 100)]
+    assert queue.redis.zscore(queue.delayed, 'l:slow') is not None and 0 < len(tids) < 99
+    ahead = (time.time() + 86400) * 1000
+    queue.redis.zadd(queue.delayed, {'l:slow': round(ahead)})
+    queue.redis.hset(queue.stats, 't:slow', round(ahead * 1000))
+    if then == 'scan':
+        queue.redis.hdel(queue.stats, 'swept')
+        queue.scan('w1')
+    elif then == 'add':
+        queue.add({'command': 'x', 'lane': 'slow'})
+    else:
+        assert Doctor(queue).kinds() == ['lost-lane']
+        Doctor(queue).repair()
+    wait_until(lambda: queue.begin('w1', 1))
 
 
 class Drive:
