@@ -68,17 +68,6 @@ struct daemon {
 
 /* ---- start ---- */
 
-static void log_lines(int priority, const char *message_id, const struct buffer *lines)
-{
-    for (size_t at = 0; at < lines->size;) {
-        const char *line = lines->data + at;
-        const char *end = memchr(line, '\n', lines->size - at);
-        size_t size = end ? (size_t)(end - line) : lines->size - at;
-        log_event(priority, message_id, NULL, 0, "%.*s", (int)size, line);
-        at += size + 1;
-    }
-}
-
 /* Warns about listed programs that are missing here. This is no error: other hosts may have them.
  * While tasks run, programs on network file systems are not looked for, since that may hang; nor
  * are errors reported that depend on the tasks' user. */
@@ -169,16 +158,6 @@ static int test_host(const struct config *config, const char *user)
                  : options_say("%s: ok\n", config->path);
 }
 
-/* Logs the errors. Returns the exit code. */
-static int refuse_config(const struct buffer *errors, const char *message_id)
-{
-    log_lines(LOG_ERR, message_id, errors);
-    if (errors->size == 0) {
-        log_text(LOG_ERR, "cannot read the configuration: out of memory");
-    }
-    return errors->failed ? EX_OSERR : EX_CONFIG;
-}
-
 /* leatd -t. Returns an exit code. */
 static int test(struct options *options, struct config **config, struct buffer *errors)
 {
@@ -190,7 +169,7 @@ static int test(struct options *options, struct config **config, struct buffer *
         return code;
     }
     if (options_load(options, config, errors)) {
-        code = refuse_config(errors, NULL);
+        code = options_refuse(errors, NULL);
         if (*user) {
             log_text(LOG_ERR, "%s: checked as user %s", options->path, user);
         }
@@ -669,7 +648,7 @@ static int serve(struct options *options)
     } else if (options->takes_over && read_offer(&daemon)) {
         code = EX_USAGE;
     } else if (options_load(options, &daemon.config, &errors)) {
-        code = refuse_config(&errors, LOG_ID_CONFIG_REJECTED);
+        code = options_refuse(&errors, LOG_ID_CONFIG_REJECTED);
     } else if (reset_signals() || file_limit_raise(&nofile) || open_log(daemon.config)) {
         log_text(LOG_ERR, "cannot start: %s", strerror(errno));
         code = EX_OSERR;

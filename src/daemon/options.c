@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/escape.h"
+#include "base/log/log.h"
 #include "daemon/upgrade/hand_over.h"
 #include "daemon/upgrade/program.h"
 
@@ -243,4 +244,13 @@ void options_free(struct options *options)
 int options_load(const struct options *options, struct config **config, struct buffer *errors)
 {
     return config_source_load(&options->source, options->path, true, config, errors);
+}
+
+int options_refuse(const struct buffer *errors, const char *message_id)
+{
+    log_lines(LOG_ERR, message_id, errors);
+    if (errors->size == 0) {
+        log_text(LOG_ERR, "cannot read the configuration: out of memory");
+    }
+    return errors->failed ? EX_OSERR : EX_CONFIG;
 }

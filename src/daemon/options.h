@@ -27,6 +27,9 @@ void options_free(struct options *options);
 /* Loads the configuration that the options name, with its key files. Returns as config_load. */
 int options_load(const struct options *options, struct config **config, struct buffer *errors);
 
+/* Logs these errors. Returns the exit code. */
+int options_refuse(const struct buffer *errors, const char *message_id);
+
 /* Prints to stdout. Returns an exit code. */
 int options_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -323,6 +323,18 @@ void log_bytes(int priority, const char *message_id, const struct log_field *fie
     errno = error;
 }
 
+void log_lines(int priority, const char *message_id, const struct buffer *lines)
+{
+    for (size_t at = 0; at < lines->size;) {
+        const char *line = lines->data + at;
+        const char *end = memchr(line, '\n', lines->size - at);
+        size_t size = end ? (size_t)(end - line) : lines->size - at;
+
+        log_event(priority, message_id, NULL, 0, "%.*s", (int)size, line);
+        at += size + 1;
+    }
+}
+
 bool log_offer(int priority, const char *message_id, const struct log_field *fields, size_t count,
                const void *message, size_t size)
 {

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <syslog.h> /* LOG_ERR … LOG_DEBUG */
 
+#include "base/buffer.h"
 #include "base/log/log_field.h"
 
 enum log_target {
@@ -53,6 +54,9 @@ void log_text(int priority, const char *format, ...) __attribute__((format(print
 /* Writes a record with fields. message_id is from log_ids.h, or NULL. */
 void log_event(int priority, const char *message_id, const struct log_field *fields, size_t count,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Writes a record for each line. */
+void log_lines(int priority, const char *message_id, const struct buffer *lines);
 
 /* Writes a record whose MESSAGE is bytes from a task. In the journal they do not change; in lines,
  * control characters and invalid UTF-8 are escaped. */
