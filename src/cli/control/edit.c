@@ -190,6 +190,9 @@ static int edit_task(struct edit *edit, char *const *ids)
     char names[200] = "";
     int status = EX_OK;
 
+    if (strcmp(ids[0], "-") == 0) {
+        return cli_usage(change->cli, "give the id of one task; '-' is none");
+    }
     if (edit->options.sign || edit->options.valid_ms > 0 ||
         draft_has(&edit->options.common, "unique_next")) {
         return cli_usage(change->cli, "--sign, --valid and --unique-next are for new tasks only");

@@ -187,6 +187,15 @@ def test_usage(run):
         assert run(*words)[2] == EX_USAGE
 
 
+def test_edit_takes_one_task(run, queue):
+    """Of ids on stdin, edit could not check each changed task before it changes them all."""
+    tid = add(queue, PLAIN)
+    before = run('export')
+    out, err, code = run('edit', '--timeout', '5s', '-', input=tid + '\n')
+    assert (out, code) == ('', EX_USAGE) and 'give the id of one task' in err
+    assert run('export') == before
+
+
 def test_workers(run, queue, other, daemon):
     """Tasks that were moved, edited and made due run, on the worker of the queue where it is now."""
     daemon({'queue': {'name': 'mails'}}).wait_ready()
