@@ -99,6 +99,7 @@ function leat.set_pause(keys, args)
   else
     redis.call('HDEL', q[CONF], name)
   end
+  leat.offer_if_freed(q)
   leat.wake_workers(q, 'gate')
   return { PROTOCOL, (before == 1) == on and 1 or 0 }
 end

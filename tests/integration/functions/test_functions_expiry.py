@@ -42,6 +42,7 @@ CALLS = {
     'claim of nothing': lambda queue: queue.claim('w1', 0, cursor='g0-0'),
     'cancel': lambda queue: queue.call('cancel', queue.group, 0, '5-5', ''),
     'pause': lambda queue: queue.call('gate', 'paused', 1),
+    'resume': lambda queue: queue.call('gate', 'paused', 0),
     'await of another': lambda queue: queue.call('await', 1000, '5-5'),
 }
 
@@ -93,7 +94,7 @@ def test_wherever_it_waits(queue, wait_until, place):
         assert queue.finish('w1', task) == 'ok'
 
 
-@pytest.mark.parametrize('call', ['renew', 'await of another', 'cancel'])
+@pytest.mark.parametrize('call', ['renew', 'await of another', 'cancel', 'resume'])
 def test_a_lane_has_its_turn_after_it(queue, wait_until, call):
     """If the entry expires that would have woken a worker, the call that ends it offers a task of a lane."""
     queue.add(expiring(queue, lane='a'), {'command': 'x', 'lane': 'a'})
