@@ -213,6 +213,15 @@ def stops_a_lane(mine, queue):
     assert queue.begin('w1') == []
 
 
+def delays_a_lane_with_a_rate(mine, queue):
+    queue.redis.hset(queue.conf, 'lane:a', '1, -, 1/h, 9')
+    mine.zadd(queue.delayed, {'l:a': queue.now() + 3600000})
+    queue.add(*[{'command': 'good', 'lane': 'a'}] * 3)  # the lane was empty: the first one does not wait in it
+    assert len(queue.begin('w1', 9)) == 1
+    queue.add({'command': 'good', 'lane': 'a'})
+    assert queue.scan('w1', 9)[1] == []
+
+
 def lanes_that_start(queue):
     """The lanes of the next 40 tasks, while the lanes a and b and the stream have enough of them."""
     queue.add(*[{'command': 'good', 'lane': lane} for lane in 'ab' * 45])
@@ -375,6 +384,7 @@ WORST = {
         'destroy a waiting task whose id it knows: HSET': destroys_a_waiting_task,
         'delay a waiting task for ever: ZADD': delays_for_ever,
         'stop a lane that has max_running: HINCRBY': stops_a_lane,
+        'delay each start of a lane that has a rate: ZADD': delays_a_lane_with_a_rate,
         'keep a lane from its turn, or all others: ZADD': keeps_lanes_from_their_turn,
         'keep tasks without a lane from their turn: HSET': keeps_the_stream_from_its_turn,
         'take unique keys and ids from others: HSET': takes_names,
