@@ -130,6 +130,22 @@ static void put_back(struct runner *runner, struct attempt *waiting, enum cause 
     }
 }
 
+/* Refuses those that wait whose signature has expired. Returns the others. */
+static struct attempt *refuse_late(struct runner *runner, struct attempt *waiting)
+{
+    int64_t now_ms = clock_wall_ms();
+    struct attempt *one = waiting;
+    while (one) {
+        struct attempt *after = one->after;
+        if (task_is_too_late(one->task, now_ms)) {
+            halves_remove(&waiting, one);
+            end_waiting(runner, one, CAUSE_REFUSED, TASK_TOO_LATE);
+        }
+        one = after;
+    }
+    return waiting;
+}
+
 static int start(struct runner *runner, const struct claimed_task *tasks, size_t count,
                  struct child **running);
 
@@ -197,8 +213,11 @@ static void on_done(struct child_host *host, struct child *child)
         put_back(runner, waiting, CAUSE_BATCH, "the configuration was reloaded");
     } else if (waiting && !halves_may_run(child)) {
         put_back(runner, waiting, CAUSE_HOST, other_half_failed);
-    } else if (waiting) {
-        run_half(runner, waiting);
+    } else {
+        waiting = refuse_late(runner, waiting);
+        if (waiting) {
+            run_half(runner, waiting);
+        }
     }
     hand_over(runner, child);
 }
@@ -545,7 +564,7 @@ void runner_resume(struct runner *runner, struct attempt *attempt)
 void runner_end(struct runner *runner, struct attempt *attempt, enum job_event event)
 {
     if (attempt->state == JOB_CLAIMED) {
-        halves_remove(attempt);
+        halves_remove(&attempt->child->waiting, attempt);
         end_waiting(runner, attempt, job_cause(JOB_CLAIMED, event, CAUSE_EXIT), "");
     } else {
         attempt->told_to_end = true;

@@ -144,6 +144,11 @@ size_t task_bytes(const struct task *task)
     return bytes;
 }
 
+bool task_is_too_late(const struct task *task, int64_t now_ms)
+{
+    return task->signed_until_ms > 0 && now_ms >= task->signed_until_ms;
+}
+
 void task_note_ends(struct task *task, const char *causes)
 {
     static const struct {

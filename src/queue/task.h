@@ -63,6 +63,7 @@ struct task {
     int64_t max_output;          /* bytes; 0: the task does not say */
     bool live;                   /* its output goes to its live output */
     bool damaged;                /* see task_decode_damaged */
+    int64_t signed_until_ms;     /* when its verified signature ends; 0: none was required */
     bool unlaned;                /* it names a lane that is none in this queue */
     int64_t result_ttl_ms;       /* −1: the task does not say; 0: its result is not kept */
     const struct task_end *end;  /* of a dead letter for the hook; NULL for a task that runs */
@@ -97,6 +98,12 @@ void task_drop_payload(struct task *task);
  * command, or a command if own_command says that the config has one. Returns true, or false with
  * the reason in `reason`. */
 bool task_check(struct task *task, bool own_command, char *reason, size_t reason_size);
+
+/* Why a task must not start that had a valid signature when it was claimed. */
+#define TASK_TOO_LATE "its signature expired before it could start"
+
+/* Returns true if its verified signature has ended at this unix time. */
+bool task_is_too_late(const struct task *task, int64_t now_ms);
 
 /* Compares the names of two elements of an array of pointers to fields, for qsort. */
 int task_field_compare(const void *a, const void *b);

@@ -135,6 +135,7 @@ static void pass(struct signature_check *signature_check, const struct signed_ta
     const struct signature_check_events *events = &signature_check->events;
     int64_t late_ms = clock_wall_ms() - entry->mark.not_after_ms;
     if (late_ms < 0) {
+        entry->task->signed_until_ms = entry->mark.not_after_ms;
         events->passed(events->context, entry->task, entry->sent_ns);
     } else if (late_ms < CLOCKS_MS) {
         refuse_late(signature_check, entry);

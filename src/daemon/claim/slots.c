@@ -170,6 +170,14 @@ static int reserve(struct slots *slots, size_t count)
     return outcomes_reserve(slots->outcomes, runner_count(slots->runner) + count);
 }
 
+static void refuse(void *context, struct task *task, const char *reason)
+{
+    struct slots *slots = context;
+    if (reserve(slots, 1) || runner_refuse(slots->runner, task, reason)) {
+        put_back(slots, task);
+    }
+}
+
 static bool has_free_slot(const struct slots *slots)
 {
     return runner_processes(slots->runner) < allowed(slots);
@@ -200,12 +208,17 @@ static void start(struct slots *slots, const struct claimed_task *tasks, size_t 
     }
 }
 
-/* Returns false if the lease leaves too little time: the task went back. */
+/* Returns false if it is too late for the task: by its lease, and the task went back; or by its
+ * signature, and the task was refused. */
 static bool set_claimed(struct slots *slots, struct claimed_task *claimed, struct task *task,
                         int64_t sent_ns)
 {
     *claimed = (struct claimed_task){.task = task,
                                      .lease_deadline_ns = lease_deadline(slots->lease, sent_ns)};
+    if (task_is_too_late(task, clock_wall_ms())) {
+        refuse(slots, task, TASK_TOO_LATE);
+        return false;
+    }
     if (lease_has_room(slots->lease, claimed->lease_deadline_ns)) {
         return true;
     }
@@ -347,14 +360,6 @@ static bool is_fit(const struct slots *slots, struct task *task, char *reason, s
 static bool came_after_return(const struct slots *slots, int64_t sent_ns)
 {
     return batch_of(slots) == 1 && sent_ns < slots->back_ns;
-}
-
-static void refuse(void *context, struct task *task, const char *reason)
-{
-    struct slots *slots = context;
-    if (reserve(slots, 1) || runner_refuse(slots->runner, task, reason)) {
-        put_back(slots, task);
-    }
 }
 
 /* Returns whether the task may run in a process that other tasks have, too. */

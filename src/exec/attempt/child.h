@@ -23,7 +23,8 @@ struct child *child_new(struct child_host *host, const struct claimed_task *task
  * are set, but `done` is not called. */
 int child_start(struct child *child);
 
-/* Starts the task's own process after its check. Returns as child_start. */
+/* Starts the task's own process after its check, or refuses the task if its signature has expired
+ * meanwhile. Returns as child_start. */
 int child_run(struct child *child);
 
 /* Ends the attempts without a start, as CAUSE_REFUSED. `done` is not called. */

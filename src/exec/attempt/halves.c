@@ -127,9 +127,9 @@ size_t halves_first(struct attempt *waiting, struct claimed_task *tasks, struct 
     return count;
 }
 
-void halves_remove(struct attempt *attempt)
+void halves_remove(struct attempt **waiting, const struct attempt *attempt)
 {
-    struct attempt **link = &attempt->child->waiting, *after = attempt->after;
+    struct attempt **link = waiting, *after = attempt->after;
     while (*link != attempt) {
         link = &(*link)->after;
     }

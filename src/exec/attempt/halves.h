@@ -29,7 +29,7 @@ bool halves_may_run(const struct child *child);
  * Returns how many they are; sets *rest to those that wait behind them. */
 size_t halves_first(struct attempt *waiting, struct claimed_task *tasks, struct attempt **rest);
 
-/* Removes an attempt from those that wait for its child. */
-void halves_remove(struct attempt *attempt);
+/* Removes an attempt from those that wait. */
+void halves_remove(struct attempt **waiting, const struct attempt *attempt);
 
 #endif

@@ -253,6 +253,32 @@ def test_a_dead_letter_can_be_retried_until_not_after(daemon, leat, required, ke
     assert letter.cause == 'refused' and 'expired at' in letter.reason
 
 
+# how long a task can wait after its claim, and before its command starts
+WAITS = {
+    'done-check': {'task': {'check': 'sleep 4; exit 1', 'check_after': 'timeout', 'timeout': '300ms'}},
+    'batch_wait': {'queue': {'lease': '60s'}, 'task': {'batch': 10, 'batch_wait': '5s'}},
+    'halves': {'queue': {'lease': '60s'}, 'task': {'batch': 4, 'batch_wait': '500ms'}},
+}
+
+
+@pytest.mark.parametrize('wait', WAITS)
+def test_nothing_starts_after_not_after(daemon, required, key, queue, folder, wait):
+    """A task whose signature expires between its claim and its start is refused: while its check runs, while its
+    batch waits for more tasks, or while other halves of its batch run."""
+    end = {'done-check': 'sleep 60', 'batch_wait': 'true', 'halves': 'sleep 4; exit 7'}[wait]
+    sections = {**required, **WAITS[wait]}
+    sections['task'] = {**sections['task'], 'command': f'date +%s.%N >> {folder}/starts; {end}'}
+    daemon(sections).wait_ready()
+    tasks = [key.sign({'payload': str(number)}, valid=3) for number in range(4 if wait == 'halves' else 1)]
+    queue.add(*tasks)
+    found = wait_letters(queue, len(tasks))
+    starts = (folder / 'starts').read_text().split() if wait != 'batch_wait' else []
+    assert (folder / 'starts').exists() == (wait != 'batch_wait') and len(starts) < 2
+    assert all(float(start) < int(tasks[-1]['not_after']) for start in starts)
+    assert {(letter.cause, letter.reason) for letter in found} == {
+        ('refused', 'its signature expired before it could start')}
+
+
 def test_used_signatures_are_kept_until_not_after(queue, client):
     """Used signatures are removed some time after their not_after, a few with each call, and kept until then."""
     keys = ['{emails}:seen', '{emails}:seen_until']
