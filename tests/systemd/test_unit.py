@@ -401,7 +401,9 @@ def test_operators_are_in_the_journal(unit):
     leat("now", waiting)
     leat("now", waiting)
     leat("cancel", waiting)
-    changed, dropped, paused, drained, *waited, cancelled = unit.event("OPERATOR", count=8)
+    unit.machine.run("redis-cli", "-s", SOCKET, "lpush", "old", "true", "false")
+    leat("import", "--field", "command", "old")
+    changed, dropped, paused, drained, *waited, cancelled, imported = unit.event("OPERATOR", count=9)
     assert changed["LEAT_OPERATOR"] == dropped["LEAT_OPERATOR"] == f"alice@{host}"
     assert changed["LEAT_EVENT"] == "operator-conf" and changed["PRIORITY"] == "5"
     assert changed["MESSAGE"] == f"alice@{host} set lease to 30s"
@@ -414,6 +416,8 @@ def test_operators_are_in_the_journal(unit):
         ("operator-edit", f"alice@{host} edited 1 task (lane, timeout, due time): {waiting}"),
         ("operator-now", f"alice@{host} made 1 task due: {waiting}")]
     assert (cancelled["LEAT_EVENT"], cancelled["LEAT_COUNT"]) == ("operator-cancel", "1")
+    assert (imported["LEAT_EVENT"], imported["LEAT_COUNT"]) == ("operator-import", "2")
+    assert imported["MESSAGE"] == f"alice@{host} moved 2 items into the queue"
 
 
 def test_a_periodic_task(machine, request):

@@ -10,6 +10,7 @@
 #include "cli/enqueue/draft.h"
 #include "cli/enqueue/import.h"
 #include "cli/enqueue/replica_wait.h"
+#include "cli/lib/audit.h"
 #include "cli/lib/cli.h"
 #include "cli/lib/interrupt.h"
 #include "cli/lib/progress.h"
@@ -245,6 +246,19 @@ static bool may_go_on(const struct import *import)
            import->taken < import->limit;
 }
 
+static void record(const struct import *import)
+{
+    struct audit done = {.event = "operator-import"};
+
+    for (size_t i = 0; i < import->count; i++) {
+        done.count += import->sources[i].added;
+    }
+    if (import->taken > 0) {
+        audit_record(import->cli, &done, "moved %llu item%s into the queue",
+                     (unsigned long long)import->taken, import->taken == 1 ? "" : "s");
+    }
+}
+
 /* Examines all keys before it imports anything. */
 static int import_all(struct import *import)
 {
@@ -268,6 +282,7 @@ static int import_all(struct import *import)
         }
     }
     progress_end(&import->progress);
+    record(import);
     status = import_report(import);
     status = status == EX_OK ? import->status : status;
     if (status == EX_OK || status == NOT_FOUND) {
