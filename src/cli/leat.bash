@@ -127,7 +127,7 @@ _leat_operand() { # the variables of _leat
         fi
         _leat_offer "${words[*]}"
         ;;
-    help:) _leat_offer "${words[*]} ini" ;;
+    : | help:) _leat_offer "${words[*]} help${command:+ ini}" ;;
     *:) _leat_offer "${words[*]}" ;;
     esac
 }

@@ -205,9 +205,10 @@ function __leat
             else
                 __leat_offer word $help
             end
-        case help:
+        case : help:
             __leat_offer word $help
-            printf 'ini\tList keys of configuration files\n'
+            printf 'help\tOpen the manual of a command\n'
+            test -z "$command"; or printf 'ini\tList keys of configuration files\n'
         case '*:'
             __leat_offer word $help
     end

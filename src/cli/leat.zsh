@@ -106,7 +106,11 @@ _leat_operand() {
             _describe setting words_known
         fi
         ;;
-    help:) words_known+=('ini:List keys of configuration files'); _describe command words_known ;;
+    : | help:)
+        words_known+=('help:Open the manual of a command')
+        [[ -z $command ]] || words_known+=('ini:List keys of configuration files')
+        _describe command words_known
+        ;;
     *:) _describe command words_known ;;
     esac
 }

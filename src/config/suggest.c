@@ -54,7 +54,7 @@ static size_t limit_of(const char *word)
 {
     size_t length = strlen(word);
 
-    return length < 3 ? 1 : length < 6 ? 2 : length / 3 + 1;
+    return length < 4 ? 1 : length < 6 ? 2 : length / 3 + 1;
 }
 
 size_t suggest_badness(const char *word, const char *candidate)

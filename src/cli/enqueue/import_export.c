@@ -212,8 +212,10 @@ static int report(const struct reading *reading, bool json)
     (void)printf("imported %llu tasks and dead letters, %llu were in the queue already\n",
                  (unsigned long long)reading->added, (unsigned long long)reading->existing);
     if (reading->skipped > 0) {
-        (void)printf("%llu tasks that were running were left out; --running imports them\n",
-                     (unsigned long long)reading->skipped);
+        bool one = reading->skipped == 1;
+        (void)printf("%llu task%s that %s running %s left out; --running imports %s\n",
+                     (unsigned long long)reading->skipped, one ? "" : "s", one ? "was" : "were",
+                     one ? "was" : "were", one ? "it" : "them");
     }
     return EX_OK;
 }

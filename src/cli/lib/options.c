@@ -241,11 +241,13 @@ int cli_check_line(const struct cli *cli, const char *line, size_t size)
 
 int cli_duration(const struct cli *cli, const char *option, const char *text, int64_t *ms)
 {
-    if (units_parse_duration(text, ms) == 0) {
+    int result = units_parse_duration(text, ms);
+
+    if (result == 0) {
         return EX_OK;
     }
-    return cli_usage(cli, "%s: invalid duration '%s'; use one such as 30s, 5m or 1h30m", option,
-                     text);
+    return cli_usage(cli, "%s: invalid duration '%s'; use one %s", option, text,
+                     result == UNITS_TOO_LARGE ? "of at most 36525d" : "such as 30s, 5m or 1h30m");
 }
 
 int cli_integer(const struct cli *cli, const char *option, const char *text, int64_t low,

@@ -120,8 +120,8 @@ def commands():
 def test_commands_and_options(complete):
     """Commands, and the options of a command with the common ones that may follow it; nothing for a command that
     does not exist."""
-    assert complete('') == commands()
-    assert complete('help', '') == sorted([*commands(), 'ini'])
+    assert complete('') == sorted([*commands(), 'help'])
+    assert complete('help', '') == sorted([*commands(), 'help', 'ini'])
     assert complete('enq') == ['enqueue']
     assert complete('-q', 'list', 'sta') == ['status']
     assert complete('nonsense', '') == []

@@ -98,7 +98,7 @@ def test_there_and_back(leat, queue, folder, exported, config):
     done = leat('import', '--export', folder / 'export', config=config)
     assert (done.returncode, done.stderr) == (0, '')
     assert done.stdout == 'imported 126 tasks and dead letters, 0 were in the queue already\n' \
-        '1 tasks that were running were left out; --running imports them\n'
+        '1 task that was running was left out; --running imports it\n'
     check(there)
     assert Doctor(there).kinds() == [] and there.counter('retrying') == 1
     after = state(there)

@@ -88,12 +88,12 @@ def test_too_few_replicas_are_in_the_help():
 def test_commands_are_completed(folder):
     """All commands are completed, before and after options, and after help."""
     names = list(listed())
-    assert complete(folder, '') == names
-    assert complete(folder, '-q', 'list', '') == names
-    assert complete(folder, '--queue', '=', 'list', '') == names
+    assert complete(folder, '') == [*names, 'help']
+    assert complete(folder, '-q', 'list', '') == [*names, 'help']
+    assert complete(folder, '--queue', '=', 'list', '') == [*names, 'help']
     assert complete(folder, 'help', 'sta') == ['status']
     assert complete(folder, 'enq') == ['enqueue']
-    assert complete(folder, 'help', '') == names + ['ini']
+    assert complete(folder, 'help', '') == [*names, 'help', 'ini']
     assert complete(folder, 'nonsense', '') == []
 
 
@@ -200,6 +200,8 @@ def test_help_of_an_unknown_command():
     """leat help suggests the nearest command and exits with 64."""
     code, out, err = ask('cancle')
     assert (code, out) == (64, '') and 'did you mean cancel?' in err
+    code, out, err = ask('foo')
+    assert (code, out) == (64, '') and 'did you mean' not in err
 
 
 @pytest.mark.parametrize('word', ['help', '--help', '-h'])

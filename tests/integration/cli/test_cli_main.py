@@ -95,6 +95,9 @@ def test_help_and_version():
     (['-q', '../x', 'list'], 'is not the name of a queue'),
     (['enqueue', '--file', 'a', '--file', 'b'], '--file is given twice; give it once; see leat enqueue --help'),
     (['enqueue', '--timeout', '5', '--timeout', '5', 'true'], '--timeout is given twice'),
+    (['enqueue', '--delay', '36526d', 'true'], "--delay: invalid duration '36526d'; use one of at most 36525d; "
+                                               'see'),
+    (['enqueue', '--expires', '36526d', 'true'], 'use one of at most 36525d; see'),
     (['dead', 'drop', '--cause', 'exit', '--cause', 'oom', '--yes'], '--cause is given twice'),
     (['list', '--limit=1', '--limit=0'], '--limit is given twice'),
     (['list', '-q', 'a', '--queue', 'b'], '--queue is given twice'),

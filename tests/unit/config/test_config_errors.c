@@ -472,6 +472,8 @@ static void distances_are_right(void **state)
     assert_int_equal(suggest_distance("leases", "lease"), 1);
     assert_int_equal(suggest_distance("kitten", "sitting"), 3);
     assert_int_equal(suggest_distance("MAX-LENGTH", "max_length"), 0);
+    assert_true(suggest_badness("foo", "top") == SIZE_MAX);
+    assert_true(suggest_badness("tpo", "top") < SIZE_MAX);
     assert_true(suggest_distance("a", "123456789012345678901234567890123") == SIZE_MAX);
 }
 
