@@ -64,10 +64,10 @@ static const struct doctor_kind kinds[] = {
      NULL, "leat conf --apply makes the file's values the queue's.", true},
     {"foreign", "another consumer group on the stream",
      "leat deletes finished tasks, so another group would miss them. No worker of leat starts "
-     "here, and nothing else was examined.",
+     "here, and no task was examined.",
      NULL, "Remove that group (XGROUP DESTROY), or use another stream.", false},
     {"other-group", "the queue belongs to another consumer group",
-     "Workers use another group than the configuration. Nothing else was examined.", NULL,
+     "Workers use another group than the configuration. No task was examined.", NULL,
      "Change [queue] group in the file.", false},
     {"unbegun", "no worker has ever run here", "There may be nothing to examine yet.", NULL, NULL,
      true},
