@@ -20,7 +20,7 @@ static const char help[] =
     "on hosts, such as /etc/leat/QUEUE.ini, stay.\n"
     "\n"
     "leat asks before, and refuses while workers of the queue are alive. What a\n"
-    "worker or a producer adds meanwhile or later is a new queue.\n"
+    "worker or a producer adds after the tasks are gone is a new queue.\n"
     "\n"
     "Options:\n"
     "  --yes       do not ask\n"
@@ -41,7 +41,7 @@ static const char help[] =
 
 struct destroy {
     struct cli *cli;
-    bool yes, force;
+    bool yes, force, may_not_scan;
     int64_t keys; /* that were deleted */
 };
 
@@ -104,10 +104,8 @@ static int destroy_kept(struct destroy *destroy)
         struct redisReply *reply;
         removal_scan(&command, &destroy->cli->queue, cursor);
         reply = call(destroy, &command, true, &status);
-        if (!reply && status == EX_OK) {
-            cli_error("this user may not SCAN: results and live output stay until they expire");
-        }
         if (!reply) {
+            destroy->may_not_scan = status == EX_OK;
             return status;
         }
         if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
@@ -121,14 +119,21 @@ static int destroy_kept(struct destroy *destroy)
     return status;
 }
 
+/* The tasks go last: once they are gone, whatever is found is of a new queue. */
 static int destroy_keys(struct destroy *destroy)
 {
     struct command command = {0};
-    int status;
+    int status = destroy_kept(destroy);
 
+    if (status != EX_OK) {
+        return status;
+    }
     removal_unlink(&command, &destroy->cli->queue);
     status = unlink_keys(destroy, &command);
-    return status == EX_OK ? destroy_kept(destroy) : status;
+    if (status == EX_OK && destroy->may_not_scan) {
+        cli_error("this user may not SCAN: results and live output stay until they expire");
+    }
+    return status;
 }
 
 /* ---- questions before */

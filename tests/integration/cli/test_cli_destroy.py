@@ -91,6 +91,21 @@ def test_a_task_that_is_added_meanwhile(start, queue, client, proxy, through_pro
     assert destroy.ended() == 0 and client.keys('*') == []
 
 
+def test_a_task_that_ends_meanwhile(start, queue, client, proxy, through_proxy):
+    """Once the tasks are gone, the results of those that come later stay."""
+    fill(queue)
+    unlink = proxy.trap('UNLINK', action='hold', holding=b'{emails}:names')
+    destroy = start('destroy', 'emails', '--yes', '--force', config=through_proxy)
+    unlink.wait()
+    queue.register('w1:1:a')
+    queue.add({'command': 'true', 'result_ttl': '1h'})
+    [task] = queue.begin('w1:1:a')
+    queue.finish('w1:1:a', task)
+    unlink.release()
+    assert destroy.ended() == 0
+    assert client.keys('*:result:*') == [f'{queue.stats[:-5]}result:{task.tid}'.encode()]
+
+
 def test_without_a_file(leat, client):
     """With --redis the operand names the queue."""
     queue = Queue(client, 'fresh').load()
