@@ -260,9 +260,13 @@ static enum MHD_Result begin_queue(struct request *request)
 static enum MHD_Result begin_series(struct request *request)
 {
     const char *span = request_parameter(request->connection, "span");
+    bool day = span && strcmp(span, "day") == 0;
 
-    return request_json(request->connection,
-                        watched_series(request->place->watched, span && strcmp(span, "day") == 0));
+    if (span && !day && strcmp(span, "hour") != 0) {
+        return request_text(request->connection, MHD_HTTP_BAD_REQUEST,
+                            "the parameter span is hour or day\n");
+    }
+    return request_json(request->connection, watched_series(request->place->watched, day));
 }
 
 static void on_answered(void *context, json_t *answer)

@@ -289,10 +289,13 @@ def test_an_encoded_path(running, path):
 
 
 def test_parameters(running):
-    """A queue that is not shown, and a question without its text or with too long a one, are refused."""
+    """A queue that is not shown, a question without its text or with too long a one, and a span of the plots that
+    there is not, are refused."""
     for path, status in (('/api/queue', 404), ('/api/queue?queue=x', 404), ('/api/queue?queue=..%2femails', 404),
                          ('/api/task?queue=emails', 400), ('/api/task?queue=emails&id=', 400),
-                         ('/api/search?queue=emails&text=' + 'a' * 201, 400)):
+                         ('/api/search?queue=emails&text=' + 'a' * 201, 400),
+                         ('/api/series?queue=emails', 200), ('/api/series?queue=emails&span=day', 200),
+                         ('/api/series?queue=emails&span=week', 400), ('/api/series?queue=emails&span=', 400)):
         assert running.request(path).status == status, path
 
 
