@@ -295,6 +295,9 @@ void guard_monitor_check_lock(struct guard_monitor *guard_monitor)
 void guard_monitor_stop(struct guard_monitor *guard_monitor, bool clean)
 {
     guard_monitor->stopped_clean = clean;
+    if (!clean) {
+        worker_lock_note_stop(&guard_monitor->worker_lock, guard_monitor->worker->consumer);
+    }
 }
 
 void guard_monitor_free(struct guard_monitor *guard_monitor)

@@ -32,8 +32,8 @@ bool guard_monitor_proves(const struct guard_monitor *guard_monitor, const char 
 /* Logs once if the worker's lock file was removed or replaced. */
 void guard_monitor_check_lock(struct guard_monitor *guard_monitor);
 
-/* The worker has stopped. clean: as asked, and Redis knows it, so nothing has to be proved about it
- * later. */
+/* The worker has stopped, as asked. clean: Redis knows it, so nothing has to be proved about it
+ * later; otherwise its lock file says that it did not crash. */
 void guard_monitor_stop(struct guard_monitor *guard_monitor, bool clean);
 
 /* Call it after the runner was freed. If the worker did not stop cleanly, or a process is left, the

@@ -301,7 +301,8 @@ static void on_reclaimed(void *context, const struct redisReply *reply)
 
 static void call(struct reclaim *reclaim)
 {
-    queue_requeue(&reclaim->worker->command, reclaim->worker->queue, reclaim->found.consumer, true);
+    queue_requeue(&reclaim->worker->command, reclaim->worker->queue, reclaim->found.consumer,
+                  !reclaim->found.stopped);
     (void)session_send(reclaim->worker->session, on_reclaimed, reclaim); /* a failure recovers */
 }
 

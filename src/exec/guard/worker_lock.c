@@ -110,6 +110,14 @@ bool worker_lock_is_in_place(const struct worker_lock *lock)
     return own.st_dev == there.st_dev && own.st_ino == there.st_ino;
 }
 
+void worker_lock_note_stop(const struct worker_lock *lock, const char *consumer)
+{
+    if (lock->fd >= 0) {
+        /* a line that is cut, or that was not written, only counts crashes */
+        (void)dprintf(lock->fd, "stopped %s\n", consumer);
+    }
+}
+
 void worker_lock_drop(struct worker_lock *lock, bool remove)
 {
     if (lock->fd >= 0) {

@@ -24,6 +24,10 @@ int worker_lock_make(struct worker_lock *lock, const char *folder, const char *c
 /* Returns true unless the file at the path is missing, or another than the one that was made. */
 bool worker_lock_is_in_place(const struct worker_lock *lock);
 
+/* Appends the line "stopped": the worker was told to stop, and could not tell Redis. Without it, a
+ * crash is counted for each of its tasks. */
+void worker_lock_note_stop(const struct worker_lock *lock, const char *consumer);
+
 /* Closes the file, and removes it if `remove` is set: no proof is needed after a clean shutdown. */
 void worker_lock_drop(struct worker_lock *lock, bool remove);
 

@@ -52,13 +52,21 @@ static int find_line(const char *text, const char *name, char *value, size_t siz
     return -1;
 }
 
+/* Returns true if there is a line "NAME CONSUMER". */
+static bool says(const char *text, const char *name, const char *consumer)
+{
+    char value[sizeof((struct worker_lock_found *)NULL)->consumer];
+    return find_line(text, name, value, sizeof value) == 0 && strcmp(value, consumer) == 0;
+}
+
 /* ---- judging ---- */
 
 static enum worker_lock_state judge_free(const char *folder, const char *text, int64_t changed_ms,
                                          struct worker_lock_found *found)
 {
-    char dead[sizeof found->consumer], boot[BOOT_ID_SIZE], now[BOOT_ID_SIZE];
-    if (find_line(text, "dead", dead, sizeof dead) == 0 && strcmp(dead, found->consumer) == 0) {
+    char boot[BOOT_ID_SIZE], now[BOOT_ID_SIZE];
+    found->stopped = says(text, "stopped", found->consumer);
+    if (says(text, "dead", found->consumer)) {
         found->dead_ms = changed_ms;
         return WORKER_LOCK_PROVED;
     }

@@ -8,6 +8,8 @@
  *   boot BOOT_ID        of the kernel under which it ran
  *   pid PID             of the daemon
  *   cgroup PATH         its own, or -
+ *   stopped CONSUMER    appended by the daemon if it was told to stop and could not tell Redis, so
+ *                       that no crash is counted
  *   dead CONSUMER       appended by a guard when every process of its tasks is gone
  *
  * A free lock alone proves nothing: somebody may have killed daemon and guards but not the tasks.
@@ -35,6 +37,7 @@ enum worker_lock_state {
 struct worker_lock_found {
     char consumer[128];
     char cgroup[512]; /* set for WORKER_LOCK_UNPROVED; "": none, or from before a reboot */
+    bool stopped;     /* as asked: its tasks were no victims of a crash */
     int64_t dead_ms;  /* wall clock: when a guard appended its line; 0: none did */
 };
 

@@ -412,6 +412,25 @@ def test_clean_stop_without_redis(daemon, redis_servers, late):
     assert queue.counter('crashes') == 0
 
 
+def test_stop_without_redis_is_no_crash(daemon, redis_servers, folder):
+    """A worker that has to end tasks while Redis is away cannot return them. The next one of the host does, and
+    counts no crash."""
+    server = redis_servers(appendonly='yes', appendfsync='always')
+    queue = Queue(server.client()).load()
+    own = dict(LONG, redis={'socket': str(server.socket)}, task={'kill_grace': '100ms'},
+               shutdown={'drain': '100ms'})
+    first = daemon(own).wait_ready()
+    queue.add({'command': f'touch {folder}/begun; exec sleep 60'})
+    wait_until((folder / 'begun').exists)
+    server.kill()
+    first.wait_log('no session with Redis')
+    first.terminate()
+    assert first.wait_exit() == os.EX_TEMPFAIL
+    server.start()
+    daemon(own).wait_ready().wait_log('reclaimed 1 task')
+    assert queue.counter('crashes') == 0
+
+
 # ---- the service's own cgroup
 
 

@@ -282,6 +282,22 @@ static void a_replaced_file_is_noticed(void **state)
     worker_lock_drop(&lock, true);
 }
 
+// Goal: a worker that was told to stop leaves that in its file. Only a whole line about it counts.
+static void tells_a_stop(void **state)
+{
+    const struct slot_index *slot_index = *state;
+    struct worker_lock_found found;
+    struct worker_lock lock;
+    judge(slot_index, "worker " NAME "\nboot another\nstopped host:7:0\nstopped");
+    assert_int_equal(look(slot_index, &found), WORKER_LOCK_PROVED);
+    assert_false(found.stopped);
+    assert_int_equal(worker_lock_make(&lock, slot_index->folder, own_name, "-"), 0);
+    worker_lock_note_stop(&lock, own_name);
+    worker_lock_drop(&lock, false);
+    assert_int_equal(look(slot_index, &found), WORKER_LOCK_UNPROVED);
+    assert_true(found.stopped);
+}
+
 // Goal: the cgroup is returned if it can be checked, because it is of this boot.
 static void tells_the_cgroup(void **state)
 {
@@ -386,6 +402,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_reused_id_is_not_the_worker, set_up, tear_down),
         cmocka_unit_test(names_of_workers),
         cmocka_unit_test_setup_teardown(a_replaced_file_is_noticed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tells_a_stop, set_up, tear_down),
         cmocka_unit_test_setup_teardown(tells_the_cgroup, set_up, tear_down),
         cmocka_unit_test_setup_teardown(takes_nothing_else, set_up, tear_down),
         cmocka_unit_test_setup_teardown(lists_and_removes, set_up, tear_down),
