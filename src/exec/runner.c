@@ -133,11 +133,10 @@ static void put_back(struct runner *runner, struct attempt *waiting, enum cause 
 /* Refuses those that wait whose signature has expired. Returns the others. */
 static struct attempt *refuse_late(struct runner *runner, struct attempt *waiting)
 {
-    int64_t now_ms = clock_wall_ms();
     struct attempt *one = waiting;
     while (one) {
         struct attempt *after = one->after;
-        if (task_is_too_late(one->task, now_ms)) {
+        if (task_is_too_late(one->task)) {
             halves_remove(&waiting, one);
             end_waiting(runner, one, CAUSE_REFUSED, TASK_TOO_LATE);
         }

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/escape.h"
 #include "base/uninitialized.h"
 #include "base/units.h"
@@ -144,9 +145,9 @@ size_t task_bytes(const struct task *task)
     return bytes;
 }
 
-bool task_is_too_late(const struct task *task, int64_t now_ms)
+bool task_is_too_late(const struct task *task)
 {
-    return task->signed_until_ms > 0 && now_ms >= task->signed_until_ms;
+    return task->signed_until_ms > 0 && clock_wall_ms() >= task->signed_until_ms;
 }
 
 void task_note_ends(struct task *task, const char *causes)

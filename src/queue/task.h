@@ -102,8 +102,8 @@ bool task_check(struct task *task, bool own_command, char *reason, size_t reason
 /* Why a task must not start that had a valid signature when it was claimed. */
 #define TASK_TOO_LATE "its signature expired before it could start"
 
-/* Returns true if its verified signature has ended at this unix time. */
-bool task_is_too_late(const struct task *task, int64_t now_ms);
+/* Returns true if its verified signature has ended. Does not read the clock if there was none. */
+bool task_is_too_late(const struct task *task);
 
 /* Compares the names of two elements of an array of pointers to fields, for qsort. */
 int task_field_compare(const void *a, const void *b);

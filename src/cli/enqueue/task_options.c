@@ -117,8 +117,8 @@ static int take_expires(const struct cli *cli, const struct cli_option *option, 
 {
     struct enqueue_options *options = option->context;
     int64_t ms, from = 0;
-
     int result = units_parse_duration(text, &ms);
+
     if (result == UNITS_TOO_LARGE) {
         return cli_duration(cli, option->name, text, &ms);
     }

@@ -215,7 +215,7 @@ static bool set_claimed(struct slots *slots, struct claimed_task *claimed, struc
 {
     *claimed = (struct claimed_task){.task = task,
                                      .lease_deadline_ns = lease_deadline(slots->lease, sent_ns)};
-    if (task_is_too_late(task, clock_wall_ms())) {
+    if (task_is_too_late(task)) {
         refuse(slots, task, TASK_TOO_LATE);
         return false;
     }

@@ -490,7 +490,7 @@ int child_run(struct child *child)
     child->attempt.ending.exit_code = child->attempt.ending.signal = 0;
     child->checking = false;
     child->attempt.usage = (struct usage)USAGE_NONE;
-    if (task_is_too_late(child->attempt.task, clock_wall_ms())) {
+    if (task_is_too_late(child->attempt.task)) {
         child_refuse(child, TASK_TOO_LATE); /* while the check ran */
         return -1;
     }
